@@ -1,0 +1,66 @@
+# A fresh machine needs only Python 3.11 or newer and make.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := $(VENV)/.packages-installed
+WEFT := $(VENV)/.weft-installed
+CODE := $(wildcard src tests experiments examples benchmarks)
+
+LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --custom-compile-command "make lock"
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test lint format bench lock check-lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: java $(WEFT) ## prepare .venv, with the command at .venv/bin/weft
+
+java:
+	@scripts/ensure_java.sh
+
+$(PACKAGES): requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "weft needs Python 3.11 or newer; set PYTHON=/path/to/python" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(WEFT): $(PACKAGES) pyproject.toml
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## run 200 window queries on a made-up auction stream
+	$(BIN)/weft demo
+
+test: setup lint ## lint, then run all tests
+	$(BIN)/pytest
+
+lint: $(WEFT) check-lock ## ruff, mypy, import contracts
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(WEFT) ## fix what ruff can fix
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+bench: setup ## measure weft beside plain Spark
+	$(BIN)/weft bench windows
+
+lock: $(WEFT) ## pin the packages again; UPGRADE=--upgrade takes newer ones
+	$(LOCK) $(UPGRADE) --output-file requirements.txt
+	$(LOCK) $(UPGRADE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
+	@$(MAKE) --no-print-directory check-lock
+
+check-lock:
+	@! grep -nE '://|--(extra-)?index-url|--find-links' requirements.txt requirements-dev.txt \
+		|| { echo "requirements must not name a download address" >&2; exit 1; }
+
+clean: ## remove .venv and all caches
+	rm -rf $(VENV) build dist src/*.egg-info spark-warehouse metastore_db derby.log
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
