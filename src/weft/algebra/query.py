@@ -1,0 +1,76 @@
+"""A registered query after binding: what it asks of its stream, free of its SQL's spelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weft.algebra.aggregate import Aggregate
+from weft.algebra.scalar import Expression, Scalar
+from weft.algebra.types import SqlType
+from weft.algebra.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of a query's result: a scalar over `k0…`, `a0…`, `window_start`, `window_end`,
+    and `window` (the struct), under the name Spark would give it."""
+
+    name: str
+    type: SqlType
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A windowed aggregate over one stream.
+
+    `id` is unique over the life of a checkpoint (`name@change`): a name that is dropped and
+    registered again is another query.
+    """
+
+    id: str
+    name: str
+    sql: str
+    stream: str
+    window: Window
+    keys: tuple[Expression, ...]
+    predicate: Expression | None
+    aggregates: tuple[Aggregate, ...]
+    having: Scalar | None
+    columns: tuple[OutputColumn, ...]
+
+    @property
+    def output_types(self) -> tuple[SqlType, ...]:
+        return tuple(column.type for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a stream."""
+
+    name: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSchema:
+    """What binding needs to know of a stream: its columns, event time and delay (µs)."""
+
+    name: str
+    fields: tuple[Field, ...]
+    time: str
+    delay: int
+
+    @property
+    def time_micros(self) -> str:
+        """The event time in microseconds, as Spark SQL."""
+        return f"unix_micros({quote(self.time)})"
+
+
+def quote(name: str) -> str:
+    """A column name as Spark SQL.
+
+    >>> quote("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"

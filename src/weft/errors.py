@@ -1,0 +1,146 @@
+"""Errors with a class, parameters, and the place in the user's SQL.
+
+The catalogue below is the only place where messages are written. Every error is a
+`WeftError`; its subclass says what kind of thing went wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+MESSAGES: dict[str, str] = {
+    # registering
+    "PARSE_ERROR": "the SQL cannot be parsed: {detail}",
+    "NOT_ONE_SELECT": "a query is one SELECT statement; found {found}",
+    "UNKNOWN_STREAM": "there is no stream or table '{name}'; known: {known}",
+    "UNKNOWN_COLUMN": "'{name}' is no column of '{stream}'; columns: {known}",
+    "UNKNOWN_FUNCTION": "there is no function '{name}'",
+    "TYPE_MISMATCH": "{detail}",
+    "NOT_GROUPED": "'{name}' is neither grouped by nor inside an aggregate",
+    "NO_WINDOW": "a continuous aggregate needs a window in GROUP BY: {detail}",
+    "SEVERAL_WINDOWS": "one query has one window; register a query for each of them",
+    "BAD_WINDOW": "{detail}",
+    "BAD_INTERVAL": "'{text}' is no interval of fixed length: {detail}",
+    "BAD_TIME": "the window must be over the stream's event time '{time}', not {found}",
+    "UNSUPPORTED": "{detail}",
+    "INVALID_QUERY": "Spark refuses the query: {detail}",
+    "DUPLICATE_NAME": "a {kind} named '{name}' exists already",
+    "BAD_NAME": "'{name}' is no name for a {kind}: {detail}",
+    "UNKNOWN_QUERY": "there is no query '{name}'; known: {known}",
+    "STREAM_NOT_STREAMING": "'{name}' is not a streaming DataFrame; use add_table for relations",
+    "TIME_COLUMN": "the event time of stream '{name}' must be a TIMESTAMP column: {detail}",
+    "WATERMARK": "stream '{name}' needs a watermark delay: {detail}",
+    # the project
+    "PROJECT": "{detail}",
+    # running
+    "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
+    "NOTHING_TO_RUN": "no query is registered",
+    "NOT_RUNNING": "nothing is running",
+    "NO_RESULTS": "the results of '{name}' went to the sink {sink}, which weft cannot read back",
+    "SINK_FAILED": "the sink {sink} failed {tries} times on batch {batch}; nothing of the batch "
+    "is committed and it will be run again at the next start. Cause: {detail}",
+    "QUERY_FAILED": "{detail}",
+    # the checkpoint
+    "FOREIGN_CHECKPOINT": "{path} belongs to another project: {detail}. Give this project a "
+    "checkpoint of its own",
+    "NEWER_FORMAT": "{path} was written by a newer weft (format {found}, this one reads up to "
+    "{known}). Update weft; nothing was changed",
+    "DAMAGED": "{path} is damaged: {detail}. Restore it from a copy, or start over with a new "
+    "checkpoint; nothing was changed",
+    "SETTINGS_CHANGED": "the checkpoint was made with {setting}={found}, this session has "
+    "{now}. Results would change in the middle; set it back to {found}",
+    "SPARK_CHECKPOINT": "Spark's checkpoint does not fit weft's: {detail}. Running on would "
+    "lose or repeat data. Restore Spark's checkpoint, or start over with a new one",
+    "LOST_LEASE": "another process took over this checkpoint (epoch {found}, ours was {ours})",
+    "STREAM_CHANGED": "stream '{name}' differs from the one in the checkpoint: {detail}",
+}
+
+
+class WeftError(Exception):
+    """Base of all errors of weft.
+
+    >>> error = SqlError("UNKNOWN_COLUMN", query="hot", line=2, column=8,
+    ...                  name="prize", stream="bids", known="price, ts")
+    >>> print(error)
+    [UNKNOWN_COLUMN] query 'hot', line 2, column 8: 'prize' is no column of 'bids'; \
+columns: price, ts
+    """
+
+    kind: ClassVar[str] = "error"
+
+    def __init__(
+        self,
+        error_class: str,
+        *,
+        query: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        **parameters: Any,
+    ) -> None:
+        self.error_class = error_class
+        self.query = query
+        self.line = line
+        self.column = column
+        self.parameters = parameters
+        super().__init__(error_class)
+
+    @property
+    def message(self) -> str:
+        """The sentence alone, without class and place."""
+        return MESSAGES[self.error_class].format(**self.parameters)
+
+    def __str__(self) -> str:
+        place = f"query '{self.query}'" if self.query else ""
+        if self.line is not None:
+            place += (", " if place else "") + f"line {self.line}, column {self.column}"
+        return f"[{self.error_class}] " + (f"{place}: " if place else "") + self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.error_class, self.query, self.line, self.column,
+                           self.parameters))
+
+    def in_query(self, name: str) -> WeftError:
+        """The same error, naming its query."""
+        self.query = self.query or name
+        return self
+
+
+def _rebuild(
+    kind: type[WeftError],
+    error_class: str,
+    query: str | None,
+    line: int | None,
+    column: int | None,
+    parameters: dict[str, Any],
+) -> WeftError:
+    return kind(error_class, query=query, line=line, column=column, **parameters)
+
+
+class SqlError(WeftError):
+    """A query that cannot be registered."""
+
+    kind = "sql"
+
+
+class CatalogError(WeftError):
+    """A name that is taken, missing or malformed."""
+
+    kind = "catalog"
+
+
+class ProjectError(WeftError):
+    """A project folder that cannot be read."""
+
+    kind = "project"
+
+
+class CheckpointError(WeftError):
+    """A checkpoint that must not be used as it is; nothing was changed in it."""
+
+    kind = "checkpoint"
+
+
+class RunError(WeftError):
+    """A run that cannot start or go on."""
+
+    kind = "run"

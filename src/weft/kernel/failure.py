@@ -1,0 +1,15 @@
+"""A query whose result cannot be computed as Spark would refuse to compute it."""
+
+from __future__ import annotations
+
+
+class QueryFailure(Exception):
+    """An error of one query on its own data, such as an overflow under ANSI."""
+
+    def __init__(self, error_class: str, message: str) -> None:
+        super().__init__(f"[{error_class}] {message}")
+        self.error_class = error_class
+
+
+class NeedsSpark(Exception):
+    """The kernel's scalar evaluation met a case whose meaning only Spark decides."""

@@ -1,0 +1,123 @@
+"""The combine operations on arrays.
+
+A column of partials is a tuple of equally long arrays. An `Operation` combines two such
+columns element by element, has an identity, and scans blocks along their last axis; that
+is all that `ranges` needs. `combine` is associative and commutative up to float rounding.
+
+| operation | arrays |
+|---|---|
+| add_float | sum |
+| min, max | codes whose order is the order of the values (see `codes`) |
+| moments | n, mean, m2 (Chan's parallel update) |
+| hll, kll_bigint, kll_double | serialized sketches, None for none |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.kernel import sketches
+
+Array = NDArray[Any]
+Arrays = tuple[Array, ...]
+
+LOWEST: Final = np.iinfo(np.int64).min
+HIGHEST: Final = np.iinfo(np.int64).max
+
+
+class Operation(Protocol):
+    """An associative operation with identity on columns."""
+
+    objects: bool
+
+    def identity(self, shape: tuple[int, ...]) -> Arrays: ...
+    def combine(self, left: Arrays, right: Arrays) -> Arrays: ...
+    def scan(self, blocks: Arrays) -> Arrays: ...
+
+
+class UfuncOperation:
+    """An operation that NumPy has: one array, one ufunc."""
+
+    objects = False
+
+    def __init__(self, ufunc: np.ufunc, neutral: float | int, dtype: type) -> None:
+        self._ufunc, self._neutral, self._dtype = ufunc, neutral, dtype
+
+    def identity(self, shape: tuple[int, ...]) -> Arrays:
+        return (np.full(shape, self._neutral, self._dtype),)
+
+    def combine(self, left: Arrays, right: Arrays) -> Arrays:
+        return (self._ufunc(left[0], right[0]),)
+
+    def scan(self, blocks: Arrays) -> Arrays:
+        return (self._ufunc.accumulate(blocks[0], axis=-1),)
+
+
+class Moments:
+    """Count, mean and sum of squared differences, combined by Chan's formula."""
+
+    objects = False
+
+    def identity(self, shape: tuple[int, ...]) -> Arrays:
+        return (np.zeros(shape), np.zeros(shape), np.zeros(shape))
+
+    def combine(self, left: Arrays, right: Arrays) -> Arrays:
+        (n1, mean1, m2_1), (n2, mean2, m2_2) = left, right
+        n = n1 + n2
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            delta = mean2 - mean1
+            share = np.where(n > 0, n2 / np.where(n > 0, n, 1), 0.0)
+            mean = mean1 + delta * share
+            m2 = m2_1 + m2_2 + delta * delta * n1 * share
+        empty1, empty2 = n1 == 0, n2 == 0
+        mean = np.where(empty1, mean2, np.where(empty2, mean1, mean))
+        m2 = np.where(empty1, m2_2, np.where(empty2, m2_1, m2))
+        return (n, mean, m2)
+
+    def scan(self, blocks: Arrays) -> Arrays:
+        """Hillis and Steele: log2(length) rounds of vectorized combines."""
+        result = tuple(array.copy() for array in blocks)
+        step, length = 1, blocks[0].shape[-1]
+        while step < length:
+            shifted = tuple(array[..., :-step] for array in result)
+            tail = tuple(array[..., step:] for array in result)
+            combined = self.combine(shifted, tail)
+            result = tuple(
+                np.concatenate([array[..., :step], new], axis=-1)
+                for array, new in zip(result, combined, strict=True)
+            )
+            step *= 2
+        return result
+
+
+class Sketches:
+    """Serialized sketches in object arrays."""
+
+    objects = True
+
+    def __init__(self, merge: Callable[[Any, Any], Any]) -> None:
+        self._merge = np.frompyfunc(merge, 2, 1)
+
+    def identity(self, shape: tuple[int, ...]) -> Arrays:
+        return (np.full(shape, None, dtype=object),)
+
+    def combine(self, left: Arrays, right: Arrays) -> Arrays:
+        return (self._merge(left[0], right[0]),)
+
+    def scan(self, blocks: Arrays) -> Arrays:
+        return (self._merge.accumulate(blocks[0], axis=-1, dtype=object),)
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "add_float": UfuncOperation(np.add, 0.0, np.float64),
+    "min": UfuncOperation(np.minimum, HIGHEST, np.int64),
+    "max": UfuncOperation(np.maximum, LOWEST, np.int64),
+    "moments": Moments(),
+    "hll": Sketches(sketches.merge_hll),
+    "kll_bigint": Sketches(sketches.merge_kll_bigint),
+    "kll_double": Sketches(sketches.merge_kll_double),
+}

@@ -1,0 +1,103 @@
+"""Finding (key, window) ranges in fragments that are sorted by (key, end).
+
+Key and end are packed into one integer, so that all ranges are found by two vectorized
+binary searches. Windows never cut a fragment, so the fragments of a window (start, end] are
+those whose own end lies in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.kernel.combine import ranges_of_runs
+from weft.kernel.operations import Array
+
+MOST_PAIRS = 2_000_000
+_DENSE = 8
+_PACKED_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """(window, key) pairs that hold fragments: indexes of windows, codes of keys, ranges."""
+
+    windows: Array
+    keys: Array
+    low: Array
+    high: Array
+
+
+class Positions:
+    """The search structure over one selection of fragments (not empty)."""
+
+    def __init__(self, keys: Array, ends: Array) -> None:
+        self._ends = ends
+        self._keys = keys
+        low, _ = ranges_of_runs(keys)
+        self.present = keys[low]
+        base, top = int(ends.min()) - 1, int(ends.max())
+        width = top - base + 1
+        self._times: Array | None = None
+        if (int(self.present[-1]) + 1) * width >= _PACKED_LIMIT:
+            self._times = np.unique(ends)
+            width = len(self._times) + 1
+        self._base, self._width = base, width
+        self._packed = keys * width + self._coordinate(ends)
+
+    def _coordinate(self, times: Array) -> Array:
+        if self._times is not None:
+            return np.searchsorted(self._times, times, side="right")
+        return np.clip(times - self._base, 0, self._width - 1)
+
+    def find(self, keys: Array, times: Array) -> Array:
+        """The position behind the last fragment of the key that ends at or before the time."""
+        return np.searchsorted(
+            self._packed, keys * self._width + self._coordinate(times), side="right"
+        )
+
+    def pairs(self, starts: Array, ends: Array) -> Iterator[Pairs]:
+        """The pairs of all windows (starts, ends], in portions of bounded size."""
+        if len(starts) * len(self.present) <= max(1 << 16, _DENSE * len(self._ends)):
+            step = max(1, MOST_PAIRS // len(self.present))
+            for first in range(0, len(starts), step):
+                chosen = slice(first, first + step)
+                yield self._all_keys(first, starts[chosen], ends[chosen])
+        else:
+            yield from self._seen_keys(starts, ends)
+
+    def _all_keys(self, offset: int, starts: Array, ends: Array) -> Pairs:
+        keys = self.present[:, None]
+        shape = (len(self.present), len(starts))
+        low = self.find(keys, np.broadcast_to(starts, shape)).T.ravel()
+        high = self.find(keys, np.broadcast_to(ends, shape)).T.ravel()
+        full = np.flatnonzero(high > low)
+        windows, columns = np.divmod(full, len(self.present))
+        return Pairs(windows + offset, self.present[columns], low[full], high[full])
+
+    def _seen_keys(self, starts: Array, ends: Array) -> Iterator[Pairs]:
+        """Only the keys that have a fragment in the window: for many keys, each seen rarely."""
+        order = np.argsort(self._ends, kind="stable")
+        times, keys_by_time = self._ends[order], self._keys[order]
+        first = np.searchsorted(times, starts, side="right")
+        last = np.searchsorted(times, ends, side="right")
+        windows: list[Array] = []
+        keys: list[Array] = []
+        held = 0
+        for index in range(len(starts)):
+            slice_ = keys_by_time[first[index] : last[index]]
+            seen = np.unique(slice_) if len(slice_) < 4 * len(self.present) else self.present
+            windows.append(np.full(len(seen), index))
+            keys.append(seen)
+            held += len(seen)
+            if held >= MOST_PAIRS or index == len(starts) - 1:
+                yield self._found(np.concatenate(windows), np.concatenate(keys), starts, ends)
+                windows, keys, held = [], [], 0
+
+    def _found(self, windows: Array, keys: Array, starts: Array, ends: Array) -> Pairs:
+        low = self.find(keys, starts[windows])
+        high = self.find(keys, ends[windows])
+        full = np.flatnonzero(high > low)
+        return Pairs(windows[full], keys[full], low[full], high[full])

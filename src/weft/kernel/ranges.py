@@ -1,0 +1,120 @@
+"""Final aggregation over ranges of a sorted column.
+
+Every (key, window) is a range [low, high) of positions, because fragments are sorted by key
+and time. Two algorithms, chosen by the operation's algebra:
+
+`PrefixSums` needs an exact inverse: a range is the difference of two prefixes. Built in
+O(n), O(1) per range. Sums wrap modulo 2^64, so differences stay exact.
+
+`DisjointTable` needs only associativity (floats, extremes, moments, sketches), so a NaN or an
+infinity never leaks into a range that does not hold it. A range whose ends first differ in bit L
+straddles the middle of one block of length 2^(L+1): its value is a suffix of the left half
+combined with a prefix of the right half. Only the blocks that some range needs are
+scanned: O(n) per level in use, at most log2(n) levels, O(1) per range. The cost per
+result does not grow with range/slide.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weft.kernel.operations import Array, Arrays, Operation
+
+
+class PrefixSums:
+    """Range sums of integer columns.
+
+    >>> sums = PrefixSums(np.array([1, 2, 3]))
+    >>> sums.over(np.array([0, 1]), np.array([3, 2])).tolist()
+    [6, 2]
+    """
+
+    def __init__(self, values: Array) -> None:
+        self._prefix = np.zeros(len(values) + 1, dtype=np.int64)
+        np.cumsum(values, out=self._prefix[1:])
+
+    def over(self, low: Array, high: Array) -> Array:
+        return self._prefix[high] - self._prefix[low]
+
+
+def combine_ranges(operation: Operation, column: Arrays, low: Array, high: Array) -> Arrays:
+    """The combination of `column` over each non-empty range [low, high).
+
+    >>> from weft.kernel.operations import OPERATIONS
+    >>> column = (np.array([5, 1, 4, 2]),)
+    >>> combine_ranges(OPERATIONS["min"], column, np.array([0, 2]), np.array([2, 4]))[0].tolist()
+    [1, 2]
+    """
+    result = operation.identity((len(low),))
+    last = high - 1
+    single = low == last
+    for out, values in zip(result, column, strict=True):
+        out[single] = values[low[single]]
+    many = np.flatnonzero(~single)
+    if not len(many):
+        return result
+    levels = _top_bit(low[many] ^ last[many])
+    for level in np.unique(levels):
+        chosen = many[levels == level]
+        scan = _scan_objects if operation.objects else _scan_blocks
+        values = scan(operation, column, int(level), low[chosen], last[chosen])
+        for out, part in zip(result, values, strict=True):
+            out[chosen] = part
+    return result
+
+
+def _top_bit(numbers: Array) -> Array:
+    """The position of the highest set bit, exact for all positive int64."""
+    bits = np.zeros(len(numbers), dtype=np.int64)
+    rest = numbers.astype(np.int64)
+    for step in (32, 16, 8, 4, 2, 1):
+        large = rest >= (1 << step)
+        bits[large] += step
+        rest = np.where(large, rest >> step, rest)
+    return bits
+
+
+def _scan_blocks(
+    operation: Operation, column: Arrays, level: int, low: Array, last: Array
+) -> Arrays:
+    """Suffixes and prefixes of the needed blocks, all of them at once."""
+    half = 1 << level
+    blocks, row = np.unique(low >> (level + 1), return_inverse=True)
+    starts = (blocks << (level + 1))[:, None]
+    left = starts + np.arange(half - 1, -1, -1)
+    right = starts + np.arange(half, 2 * half)
+    size = len(column[0])
+    outside = right >= size
+    lefts = tuple(values[left] for values in column)
+    rights = tuple(values[np.minimum(right, size - 1)] for values in column)
+    for values, neutral in zip(rights, operation.identity((1,)), strict=True):
+        values[outside] = neutral[0]
+    suffixes, prefixes = operation.scan(lefts), operation.scan(rights)
+    from_low = half - 1 - (low & (half - 1))
+    to_last = last & (half - 1)
+    return operation.combine(
+        tuple(values[row, from_low] for values in suffixes),
+        tuple(values[row, to_last] for values in prefixes),
+    )
+
+
+def _scan_objects(
+    operation: Operation, column: Arrays, level: int, low: Array, last: Array
+) -> Arrays:
+    """The same block by block, scanning only as far from the middle as a range reaches."""
+    blocks = low >> (level + 1)
+    result = operation.identity((len(low),))
+    for block in np.unique(blocks):
+        chosen = np.flatnonzero(blocks == block)
+        middle = (int(block) << (level + 1)) + (1 << level)
+        lows, lasts = low[chosen], last[chosen]
+        left = tuple(values[int(lows.min()) : middle][::-1] for values in column)
+        right = tuple(values[middle : int(lasts.max()) + 1] for values in column)
+        suffixes, prefixes = operation.scan(left), operation.scan(right)
+        values = operation.combine(
+            tuple(part[middle - 1 - lows] for part in suffixes),
+            tuple(part[lasts - middle] for part in prefixes),
+        )
+        for out, part in zip(result, values, strict=True):
+            out[chosen] = part
+    return result

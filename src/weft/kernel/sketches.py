@@ -1,0 +1,82 @@
+"""Mergeable sketches of Apache DataSketches, which Spark's own sketch functions write.
+
+A sketch in a scan is either the bytes of a state file or a sketch object that a merge made;
+merges never change their arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import datasketches as ds
+
+_LONGS = ds.PyLongsSerDe()
+
+
+def _hll(value: Any) -> Any:
+    return ds.hll_sketch.deserialize(bytes(value)) if isinstance(value, (bytes, memoryview)) else value
+
+
+def _kll_bigint(value: Any) -> Any:
+    if isinstance(value, (bytes, memoryview)):
+        return ds.kll_items_sketch.deserialize(bytes(value), _LONGS)
+    return value
+
+
+def _kll_double(value: Any) -> Any:
+    if isinstance(value, (bytes, memoryview)):
+        return ds.kll_doubles_sketch.deserialize(bytes(value))
+    return value
+
+
+def merge_hll(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return right if left is None else left
+    first, second = _hll(left), _hll(right)
+    union = ds.hll_union(max(first.lg_config_k, second.lg_config_k))
+    union.update(first)
+    union.update(second)
+    return union.get_result()
+
+
+def merge_kll_bigint(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return right if left is None else left
+    merged = ds.kll_items_sketch(_kll_bigint(left))
+    merged.merge(_kll_bigint(right))
+    return merged
+
+
+def merge_kll_double(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return right if left is None else left
+    merged = ds.kll_doubles_sketch(_kll_double(left))
+    merged.merge(_kll_double(right))
+    return merged
+
+
+def hll_estimate(value: Any) -> int:
+    """The rounded estimate, 0 for no sketch."""
+    return 0 if value is None else round(_hll(value).get_estimate())
+
+
+def hll_bytes(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return bytes(_hll(value).serialize_updatable())
+
+
+def kll_bytes(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, ds.kll_items_sketch):
+        return bytes(value.serialize(_LONGS))
+    return bytes(value.serialize())
+
+
+def kll_quantiles(value: Any, percentages: list[float], *, double: bool) -> list[Any] | None:
+    """The values at the given ranks, None for an empty sketch."""
+    sketch = (_kll_double if double else _kll_bigint)(value) if value is not None else None
+    if sketch is None or sketch.is_empty():
+        return None
+    return [sketch.get_quantile(percentage, True) for percentage in percentages]

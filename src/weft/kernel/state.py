@@ -1,0 +1,208 @@
+"""The open fragments of a node, sorted by (key, fragment end).
+
+A `NodeState` is an immutable value: `merged` and `expired` give new ones. Rows of several
+plan versions stand side by side: each knows which predicates it satisfies (`masks`) and
+carries the partials its version had; `weave` reads only what a query may use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from weft.algebra.partial import Partial
+from weft.algebra.plan import WORD_BITS, Node
+from weft.kernel import columns as partial_columns
+from weft.kernel.arrow import arrow_type
+from weft.kernel.columns import Stored
+from weft.kernel.keys import KeyEncoder
+from weft.kernel.operations import Array
+
+FRAGMENT_END: Final = "fragment_end"
+ROW_COUNT: Final = "n"
+_BYTES_PER_ROW: Final = 32
+
+
+def key_column(index: int) -> str:
+    return f"k{index}"
+
+
+def signature_column(index: int) -> str:
+    return f"s{index}"
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """Open fragments as arrays of equal length, sorted by (key, end).
+
+    `keys` are codes of the full key, `groups` codes of its leading group keys (the same
+    array unless the node counts distinct values).
+    """
+
+    keys: Array
+    groups: Array
+    ends: Array
+    counts: Array
+    masks: dict[str, Array]
+    columns: dict[str, Stored]
+    partials: dict[str, Partial]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def nbytes(self) -> int:
+        stored = sum(partial_columns.size(column) for column in self.columns.values())
+        return len(self) * (_BYTES_PER_ROW + len(self.masks)) + stored
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The earliest and the latest fragment end (of a state that is not empty)."""
+        return int(self.ends.min()), int(self.ends.max())
+
+    def select(self, positions: Array) -> NodeState:
+        """The rows at the given positions, which must keep the order."""
+        groups = self.groups[positions]
+        keys = groups if self.groups is self.keys else self.keys[positions]
+        return replace(
+            self,
+            keys=keys,
+            groups=groups,
+            ends=self.ends[positions],
+            counts=self.counts[positions],
+            masks={name: mask[positions] for name, mask in self.masks.items()},
+            columns={
+                name: partial_columns.take(column, positions)
+                for name, column in self.columns.items()
+            },
+        )
+
+    def expired(self, horizon: int) -> NodeState:
+        """Without the fragments that end at or before the horizon."""
+        if not len(self) or self.span[0] > horizon:
+            return self
+        return self.select(np.flatnonzero(self.ends > horizon))
+
+    def merged(self, other: NodeState) -> NodeState:
+        """The rows of both, sorted."""
+        if not len(other):
+            return self
+        if not len(self):
+            return other
+        order = np.lexsort(
+            (np.concatenate([self.ends, other.ends]), np.concatenate([self.keys, other.keys]))
+        )
+        masks = {
+            name: np.concatenate([_mask(self, name), _mask(other, name)])
+            for name in {**self.masks, **other.masks}
+        }
+        partials = {**self.partials, **other.partials}
+        columns = {
+            name: partial_columns.concatenate(
+                [_column(self, partial), _column(other, partial)]
+            )
+            for name, partial in partials.items()
+        }
+        keys = np.concatenate([self.keys, other.keys])
+        same = self.groups is self.keys and other.groups is other.keys
+        groups = keys if same else np.concatenate([self.groups, other.groups])
+        both = NodeState(
+            keys=keys,
+            groups=groups,
+            ends=np.concatenate([self.ends, other.ends]),
+            counts=np.concatenate([self.counts, other.counts]),
+            masks=masks,
+            columns=columns,
+            partials=partials,
+        )
+        return both.select(order)
+
+    def narrowed(self, partials: set[str], predicates: set[str]) -> NodeState:
+        """Without the partials and predicates that no live query reads."""
+        if self.columns.keys() <= partials and self.masks.keys() <= predicates:
+            return self
+        return replace(
+            self,
+            masks={name: mask for name, mask in self.masks.items() if name in predicates},
+            columns={name: c for name, c in self.columns.items() if name in partials},
+            partials={name: p for name, p in self.partials.items() if name in partials},
+        )
+
+
+EMPTY: Final = NodeState(
+    keys=(_none := np.zeros(0, np.int64)),
+    groups=_none,
+    ends=_none,
+    counts=_none,
+    masks={},
+    columns={},
+    partials={},
+)
+
+
+class Encoders:
+    """The key encoders of a node: of its group keys and, if longer, of its full key."""
+
+    def __init__(self, node: Node, groups: KeyEncoder | None = None) -> None:
+        types = [arrow_type(_stored(type_)) for type_ in node.key_types]
+        self.groups = groups or KeyEncoder(types[: node.group_keys])
+        distinct = len(node.keys) > node.group_keys
+        self.keys = KeyEncoder(types) if distinct else self.groups
+
+
+def load(table: pa.Table, node: Node, encoders: Encoders) -> NodeState:
+    """The rows of a state file that `node` wrote, sorted."""
+    if not table.num_rows:
+        return EMPTY
+    table = table.combine_chunks()
+    arrays = {name: _single(table.column(name)) for name in table.column_names}
+    group_columns = [arrays[key_column(i)] for i in range(node.group_keys)]
+    groups = (
+        encoders.groups.encode(group_columns)
+        if group_columns
+        else np.zeros(table.num_rows, np.int64)
+    )
+    if len(node.keys) > node.group_keys:
+        keys = encoders.keys.encode([arrays[key_column(i)] for i in range(len(node.keys))])
+    else:
+        keys = groups
+    state = NodeState(
+        keys=keys,
+        groups=groups,
+        ends=arrays[FRAGMENT_END].to_numpy(),
+        counts=arrays[ROW_COUNT].to_numpy(),
+        masks=_masks(node, arrays),
+        columns={p.name: partial_columns.load(p, arrays[p.name]) for p in node.partials},
+        partials={p.name: p for p in node.partials},
+    )
+    return state.select(np.lexsort((state.ends, state.keys)))
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _masks(node: Node, arrays: dict[str, pa.Array]) -> dict[str, Array]:
+    words = [arrays[signature_column(i)].to_numpy() for i in range(node.words)]
+    return {
+        predicate.sql: (words[bit // WORD_BITS] >> (bit % WORD_BITS)) & 1 == 1
+        for bit, predicate in enumerate(node.predicates)
+    }
+
+
+def _mask(state: NodeState, name: str) -> Array:
+    found = state.masks.get(name)
+    return np.zeros(len(state), bool) if found is None else found
+
+
+def _column(state: NodeState, partial: Partial) -> Stored:
+    found = state.columns.get(partial.name)
+    return partial_columns.absent(partial, len(state)) if found is None else found
+
+
+def _stored(type_: str) -> str:
+    return "bigint" if type_ == "timestamp" else type_

@@ -1,0 +1,1 @@
+"""Group-by sharing: from the group-by sets of many queries to first-level nodes."""

@@ -1,0 +1,1 @@
+"""Predicate sharing: from the conditions of many queries to signatures of rows."""

@@ -1,0 +1,1 @@
+"""Window sharing: from the windows of many queries to the fragments they share."""

@@ -1,0 +1,72 @@
+"""Level 1 in native Spark: rows of a micro-batch to fragments (sub-aggregation).
+
+One `groupBy(fragment end, signature, keys)` per first-level node. Nothing here touches a row
+in Python. The tasks write the fragments as state files; a `bucket` column, a hash of the
+group keys, lets lanes share the files of a node.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from weft.algebra.aggregate import stored
+from weft.algebra.partial import COUNT_STAR
+from weft.algebra.plan import WORD_BITS, Fragments, Node
+from weft.algebra.query import StreamSchema, quote
+from weft.kernel.state import FRAGMENT_END, ROW_COUNT, key_column, signature_column
+
+BUCKETS = 64
+BUCKET = "bucket"
+
+
+def fragment_end_sql(fragments: Fragments, time: str) -> str:
+    """The end of the fragment that a time is in, as Spark SQL over microseconds.
+
+    >>> fragment_end_sql(Fragments(pane=10, offset=3), "t")
+    't + 10L - pmod(t - 3L, 10L)'
+    """
+    if fragments.pane:
+        return _next_edge(time, fragments.pane, fragments.offset)
+    nexts = [_next_edge(time, edge.slide, edge.residue) for edge in fragments.classes]
+    return nexts[0] if len(nexts) == 1 else f"least({', '.join(nexts)})"
+
+
+def _next_edge(time: str, slide: int, residue: int) -> str:
+    shifted = f"{time} - {residue}L" if residue else time
+    return f"{time} + {slide}L - pmod({shifted}, {slide}L)"
+
+
+def signature_sql(node: Node) -> list[str]:
+    """The signature columns: bit i of word w is predicate w * WORD_BITS + i."""
+    words = []
+    for first in range(0, len(node.predicates), WORD_BITS):
+        chosen = node.predicates[first : first + WORD_BITS]
+        bits = [
+            f"(CASE WHEN {predicate.sql} THEN {1 << bit}L ELSE 0L END)"
+            for bit, predicate in enumerate(chosen)
+        ]
+        words.append(" + ".join(bits))
+    return words
+
+
+def fragments(rows: DataFrame, node: Node, stream: StreamSchema) -> DataFrame:
+    """The fragments of a node for the rows of a micro-batch."""
+    time = stream.time_micros
+    grouping: list[Column] = [
+        F.expr(fragment_end_sql(node.fragments, time)).alias(FRAGMENT_END)
+    ]
+    words = signature_sql(node)
+    grouping += [F.expr(sql).alias(signature_column(i)) for i, sql in enumerate(words)]
+    grouping += [
+        F.expr(stored(key.sql, key.type)).alias(key_column(i)) for i, key in enumerate(node.keys)
+    ]
+    rows = rows.where(F.expr(f"{quote(stream.time)} IS NOT NULL"))
+    if words and not node.keeps_all_rows:
+        rows = rows.where(F.expr(" OR ".join(f"({word}) != 0L" for word in words)))
+    lifted = [F.expr(COUNT_STAR.lift).alias(ROW_COUNT)]
+    lifted += [F.expr(partial.lift).alias(partial.name) for partial in node.partials]
+    aggregated = rows.groupBy(*grouping).agg(*lifted)
+    keys = [F.col(key_column(i)) for i in range(node.group_keys)]
+    bucket = F.pmod(F.hash(*keys), F.lit(BUCKETS)) if keys else F.lit(0)
+    return aggregated.withColumn(BUCKET, bucket.cast("int"))

@@ -1,0 +1,160 @@
+"""Files of a checkpoint: written whole or not at all.
+
+Names are relative to the root, with '/' between parts. On a local file system a file put
+in place with `put_new` appears atomically and only if absent. Other file systems go through
+`pyarrow.fs`, where absence is checked before the write and the lease keeps writers apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+import zlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from weft.errors import CheckpointError
+
+_CHUNK = 1 << 20
+
+
+class Storage:
+    """A folder, local or remote."""
+
+    def __init__(self, root: str | Path) -> None:
+        text = str(root)
+        if "://" in text and urlparse(text).scheme != "file":
+            self.filesystem, self.root = fs.FileSystem.from_uri(text)
+            self.uri = text
+            self.local = False
+        else:
+            path = os.path.abspath(urlparse(text).path if "://" in text else text)
+            self.filesystem, self.root = fs.LocalFileSystem(), path
+            self.uri = path
+            self.local = True
+
+    def path(self, name: str) -> str:
+        """The file's path as `pyarrow.fs` takes it."""
+        return f"{self.root}/{name}"
+
+    def spark_path(self, name: str) -> str:
+        """The file's path as Spark takes it."""
+        return f"file://{self.root}/{name}" if self.local else f"{self.uri}/{name}"
+
+    def exists(self, name: str) -> bool:
+        return bool(self.filesystem.get_file_info(self.path(name)).type != fs.FileType.NotFound)
+
+    def list(self, folder: str) -> list[str]:
+        """The names of the files in a folder, sorted; none if there is no such folder."""
+        selector = fs.FileSelector(self.path(folder), allow_not_found=True)
+        return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
+
+    def read(self, name: str) -> bytes:
+        with self.filesystem.open_input_stream(self.path(name)) as stream:
+            return bytes(stream.read())
+
+    def read_json(self, name: str) -> Any:
+        try:
+            return json.loads(self.read(name))
+        except (ValueError, UnicodeDecodeError) as error:
+            raise CheckpointError("DAMAGED", path=name, detail=str(error)) from error
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file in one piece, replacing what was there."""
+        self._make_parent(name)
+        if not self.local:
+            with self.filesystem.open_output_stream(self.path(name)) as stream:
+                stream.write(data)
+            return
+        temporary = self._write_temporary(name, data)
+        os.replace(temporary, self.path(name))
+        self._sync_parent(name)
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Write a file in one piece if there is none; whether it was written."""
+        self._make_parent(name)
+        if not self.local:
+            if self.exists(name):
+                return False
+            self.put(name, data)
+            return True
+        temporary = self._write_temporary(name, data)
+        try:
+            os.link(temporary, self.path(name))
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(temporary)
+        self._sync_parent(name)
+        return True
+
+    def delete(self, name: str) -> None:
+        """Delete a file, or a folder with all that is in it; nothing if it is not there."""
+        info = self.filesystem.get_file_info(self.path(name))
+        if info.type == fs.FileType.Directory:
+            self.filesystem.delete_dir(self.path(name))
+        elif info.type == fs.FileType.File:
+            self.filesystem.delete_file(self.path(name))
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Size and checksum of a file, read in pieces."""
+        size = checksum = 0
+        with self.filesystem.open_input_stream(self.path(name)) as stream:
+            while chunk := stream.read(_CHUNK):
+                size += len(chunk)
+                checksum = zlib.crc32(chunk, checksum)
+        return {"name": name, "size": size, "checksum": checksum}
+
+    def verify(self, entry: dict[str, Any]) -> None:
+        """Refuse a file that is not the one a manifest names."""
+        name = entry["name"]
+        if not self.exists(name):
+            raise CheckpointError("DAMAGED", path=name, detail="the file is missing")
+        found = self.describe(name)
+        if found["size"] != entry["size"] or found["checksum"] != entry["checksum"]:
+            raise CheckpointError("DAMAGED", path=name, detail="its checksum differs")
+
+    def read_table(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        return pq.ParquetFile(self.path(name), filesystem=self.filesystem).read(columns=columns)
+
+    def write_table(self, name: str, table: pa.Table) -> dict[str, Any]:
+        """Write a Parquet file and describe it."""
+        self._make_parent(name)
+        pq.write_table(table, self.path(name), filesystem=self.filesystem, compression="zstd")
+        if self.local:
+            descriptor = os.open(self.path(name), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        return {**self.describe(name), "rows": table.num_rows}
+
+    def _make_parent(self, name: str) -> None:
+        parent = self.path(name).rsplit("/", 1)[0]
+        self.filesystem.create_dir(parent, recursive=True)
+
+    def _write_temporary(self, name: str, data: bytes) -> str:
+        folder, _, base = self.path(name).rpartition("/")
+        temporary = f"{folder}/.{base}.{uuid.uuid4().hex}"
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return temporary
+
+    def _sync_parent(self, name: str) -> None:
+        descriptor = os.open(self.path(name).rsplit("/", 1)[0], os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def to_json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
