@@ -1,0 +1,70 @@
+"""Plain Structured Streaming: every query is a stream of its own, with its own scan and state.
+
+Queries run side by side in one session, append mode, Parquet out. Shuffle partitions equal the
+cores, set by the session. Rows are counted once, however many queries read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from weft.bench.measure import (
+    Measurement,
+    batch_seconds,
+    data_batches,
+    input_rows,
+    phase_seconds,
+)
+from weft.bench.scratch import fresh
+from weft.workloads.events import WATERMARK
+from weft.workloads.stored import StoredStream
+from weft.workloads.windows import WindowQuery
+
+
+def plain_spark(
+    spark: SparkSession,
+    stream: StoredStream,
+    files_per_batch: int,
+    queries: Sequence[WindowQuery],
+    work: Path,
+) -> Measurement:
+    """Run the queries on the whole stream and measure them."""
+    folder = fresh(work / "plain-spark")
+    running = [
+        _start(spark, stream.open(spark, files_per_batch), query, folder) for query in queries
+    ]
+    for query in running:
+        query.awaitTermination()
+    progress = [event for query in running for event in query.recentProgress]
+    read = input_rows(progress) // len(queries)
+    if read != stream.rows:
+        raise RuntimeError(f"plain Spark read {read} rows of {stream.rows}")
+    return Measurement(
+        name=f"plain Spark, {len(queries)} quer{'y' if len(queries) == 1 else 'ies'}",
+        rows=read,
+        seconds=(batch_seconds(progress),),
+        results=sum(
+            spark.read.parquet(str(folder / query.name / "out")).count() for query in queries
+        ),
+        batches=data_batches(running[0].recentProgress),
+        details=phase_seconds(progress),
+    )
+
+
+def _start(
+    spark: SparkSession, source: DataFrame, query: WindowQuery, folder: Path
+) -> StreamingQuery:
+    view = f"events_{query.name}"
+    source.withWatermark("ts", WATERMARK).createOrReplaceTempView(view)
+    result = spark.sql(query.sql.replace("FROM events", f"FROM {view}"))
+    return (
+        result.writeStream.format("parquet")
+        .outputMode("append")
+        .option("checkpointLocation", str(folder / query.name / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(folder / query.name / "out"))
+    )
