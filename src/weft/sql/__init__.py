@@ -1,0 +1,23 @@
+"""From SQL text to bound, canonical queries.
+
+`bind` turns one SELECT into a `weft.algebra.query.Query`, or into a `Fallback` that says why
+weft cannot share it, or raises `SqlError` with the place in the user's text. `statements`
+splits files of several queries. Nothing here knows Spark: the few types that the whitelist
+cannot tell are asked of an `Analyzer`.
+"""
+
+from weft.sql.analyzer import AnalysisProblem, Analyzer
+from weft.sql.bind import bind
+from weft.sql.fallback import Fallback
+from weft.sql.intervals import interval_micros
+from weft.sql.statements import Statement, statements
+
+__all__ = [
+    "AnalysisProblem",
+    "Analyzer",
+    "Fallback",
+    "Statement",
+    "bind",
+    "interval_micros",
+    "statements",
+]

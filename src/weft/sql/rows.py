@@ -1,0 +1,161 @@
+"""Row-level expressions: WHERE, group keys, arguments and filters of aggregates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from weft.algebra.query import Field, StreamSchema, quote
+from weft.algebra.scalar import Expression, Ref
+from weft.algebra.types import SqlType
+from weft.errors import SqlError
+from weft.sql.analyzer import AnalysisProblem, Remembering
+from weft.sql.coercion import Typed
+from weft.sql.fallback import Unshared
+from weft.sql.functions import (
+    AGGREGATES,
+    CHANGING,
+    ROW_CHANGING,
+    SCALARS,
+    UNSHARED_AGGREGATES,
+)
+from weft.sql.scalars import Typer
+from weft.sql.source import Source
+from weft.sql.syntax import Function, Name, Node, Star
+
+WINDOWING: Final = frozenset({"window", "session_window", "window_time"})
+
+
+@lru_cache(maxsize=1024)
+def columns_of(stream: StreamSchema) -> dict[str, tuple[Field, Typed]]:
+    """The stream's columns by their names in lower case."""
+    return {
+        column.name.lower(): (
+            column,
+            Typed(quote(column.name), column.type, False, Ref(column.name, column.type)),
+        )
+        for column in stream.fields
+    }
+
+
+@dataclass(slots=True)
+class Rows:
+    """Binds row-level expressions of one query; a scope of the stream's columns.
+
+    `qualifier` is what may stand before a column's name: the alias, else the stream's name.
+    """
+
+    source: Source
+    stream: StreamSchema
+    qualifier: str
+    analyzer: Remembering
+    ansi: bool
+    place: str = "here"
+    _used: set[str] = field(default_factory=set)
+
+    def expression(self, node: Node, place: str) -> Expression:
+        """The bound form of an expression; `place` says where it stands, for errors."""
+        self.place = place
+        self._used = set()
+        typer = Typer(self, self.ansi)
+        typed = typer.type(node)
+        type_ = typed.type
+        if type_ is None:
+            type_ = self.ask(typed.sql, typer.doubt or node)
+        return Expression(typed.sql, type_, tuple(sorted(self._used)), typed.can_raise)
+
+    def ask(self, sql: str, node: Node) -> SqlType:
+        """The type that Spark gives an expression over the stream's columns."""
+        answer = self.analyzer.type(self.stream.fields, sql)
+        if isinstance(answer, AnalysisProblem):
+            raise refusal(self.source, node, answer)
+        return answer
+
+    def canonical(self, node: Node) -> str | None:
+        """The canonical SQL of a node, None if it is no row-level expression."""
+        used = self._used
+        try:
+            return Typer(self, self.ansi).type(node).sql
+        except (SqlError, Unshared):
+            return None
+        finally:
+            self._used = used
+
+    def leaf(self, node: Node) -> Typed | None:
+        if isinstance(node, Name):
+            return self.column(node)
+        if isinstance(node, Star):
+            raise Unshared("* among expressions has no shared form", node.start)
+        return None
+
+    def column(self, node: Name) -> Typed:
+        found = self.find(node)
+        if found is None:
+            raise self.unknown(node)
+        column, typed, path = found
+        self._used.add(column.name)
+        return with_path(typed, path)
+
+    def find(self, node: Name) -> tuple[Field, Typed, tuple[str, ...]] | None:
+        """The column that a name means, and the fields of it that follow."""
+        columns = columns_of(self.stream)
+        parts = node.parts
+        if len(parts) > 1 and parts[0].lower() == self.qualifier:
+            found = columns.get(parts[1].lower())
+            if found is not None:
+                return (*found, parts[2:])
+        found = columns.get(parts[0].lower())
+        if found is None or (len(parts) > 1 and not found[0].type.startswith(("struct", "map"))):
+            return None
+        return (*found, parts[1:])
+
+    def unknown(self, node: Name) -> SqlError:
+        known = ", ".join(column.name for column in self.stream.fields)
+        return self.source.error(
+            "UNKNOWN_COLUMN",
+            node.start,
+            name=".".join(node.parts),
+            stream=self.stream.name,
+            known=known,
+        )
+
+    def call(self, node: Function) -> None:
+        name = node.name
+        if name in AGGREGATES or name in UNSHARED_AGGREGATES:
+            raise self.source.error(
+                "INVALID_QUERY",
+                node.start,
+                detail=f"the aggregate {name} cannot stand {self.place}",
+            )
+        if name in WINDOWING:
+            raise Unshared(f"{name} {self.place} has no shared form", node.start)
+        check_function(node)
+
+
+def check_function(node: Function) -> None:
+    """Raises unless the function is a built-in one that depends on its arguments only."""
+    name = node.name
+    if name in CHANGING or (name == "unix_timestamp" and not node.arguments):
+        raise Unshared(f"{name} may change from run to run", node.start)
+    if name in ROW_CHANGING:
+        raise Unshared(f"{name} makes several rows of one", node.start)
+    if name not in SCALARS:
+        raise Unshared(f"{name} is no built-in function that weft knows", node.start)
+    if node.distinct or node.star or node.filter is not None or node.nulls is not None:
+        raise Unshared(f"{name} is called like an aggregate", node.start)
+
+
+def with_path(typed: Typed, path: tuple[str, ...]) -> Typed:
+    """A field inside a value; which type it has, only Spark can tell."""
+    if not path:
+        return typed
+    return Typed(typed.sql + "".join(f".{quote(part.lower())}" for part in path), None)
+
+
+def refusal(source: Source, node: Node, problem: AnalysisProblem) -> SqlError:
+    """The error for an expression that Spark refuses."""
+    message = problem.message.strip().split("\n", 1)[0]
+    if problem.error_class.startswith("DATATYPE_MISMATCH"):
+        return source.error("TYPE_MISMATCH", node.start, detail=message)
+    return source.error("INVALID_QUERY", node.start, detail=message)

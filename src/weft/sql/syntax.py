@@ -1,0 +1,249 @@
+"""The syntax tree of expressions and of a SELECT, as the user wrote them.
+
+Nodes carry the span of their tokens, so that errors and names can quote the user's text.
+Parentheses leave no node: the tree is the grouping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """Part of an expression: the tokens from `start` up to `stop`."""
+
+    start: int
+    stop: int
+
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(slots=True, eq=False)
+class Name(Node):
+    """A column, alias or field path such as `b.price`."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Number(Node):
+    """A number as written, with its sign and suffix: `-1`, `17L`, `1.5e3`."""
+
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class String(Node):
+    """A string; `value` is None where it has escapes that only Spark should resolve."""
+
+    raw: str
+    value: str | None
+
+
+@dataclass(slots=True, eq=False)
+class Constant(Node):
+    """TRUE, FALSE or NULL."""
+
+    value: bool | None
+
+
+@dataclass(slots=True, eq=False)
+class TypedLiteral(Node):
+    """A literal with a type in front, `DATE '2020-01-01'`, or an interval; canonical text."""
+
+    kind: str
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Unary(Node):
+    """`-`, `+`, `~` or `not` before an operand."""
+
+    operator: str
+    operand: Node
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(slots=True, eq=False)
+class Binary(Node):
+    """An operator between two operands; comparisons, arithmetic, bits, `and`, `or`, `||`."""
+
+    operator: str
+    left: Node
+    right: Node
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(slots=True, eq=False)
+class Is(Node):
+    """`x IS NULL`, `IS TRUE`, `IS FALSE`; negation is a `not` around it."""
+
+    operand: Node
+    what: bool | None
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(slots=True, eq=False)
+class Between(Node):
+    operand: Node
+    low: Node
+    high: Node
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand, self.low, self.high)
+
+
+@dataclass(slots=True, eq=False)
+class In(Node):
+    operand: Node
+    items: tuple[Node, ...]
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand, *self.items)
+
+
+@dataclass(slots=True, eq=False)
+class Like(Node):
+    """LIKE, ILIKE or RLIKE; `escape` is the user's text of the ESCAPE character."""
+
+    operator: str
+    operand: Node
+    pattern: Node
+    escape: str | None
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand, self.pattern)
+
+
+@dataclass(slots=True, eq=False)
+class Case(Node):
+    """CASE; with an operand, every condition is compared with it."""
+
+    operand: Node | None
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None
+
+    def children(self) -> tuple[Node, ...]:
+        parts = [part for branch in self.branches for part in branch]
+        ends = [end for end in (self.operand, self.otherwise) if end is not None]
+        return (*parts, *ends)
+
+
+@dataclass(slots=True, eq=False)
+class Cast(Node):
+    """CAST, TRY_CAST or `::`; the type is in lower case without spaces."""
+
+    operand: Node
+    type: str
+    is_try: bool
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(slots=True, eq=False)
+class Function(Node):
+    """A function call; `name` is in lower case. `count(*)` has a star and no arguments."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    distinct: bool = False
+    star: bool = False
+    filter: Node | None = None
+    nulls: str | None = None
+
+    def children(self) -> tuple[Node, ...]:
+        return self.arguments if self.filter is None else (*self.arguments, self.filter)
+
+
+@dataclass(slots=True, eq=False)
+class Field(Node):
+    """A field of a value that is no plain path of names: `window(…).start`, `a[0].b`."""
+
+    base: Node
+    name: str
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.base,)
+
+
+@dataclass(slots=True, eq=False)
+class Subscript(Node):
+    base: Node
+    index: Node
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.base, self.index)
+
+
+@dataclass(slots=True, eq=False)
+class Star(Node):
+    """`*` or `t.*` in a select list."""
+
+
+def string_sql(raw: str, value: str | None) -> str:
+    """A string literal in one spelling; with escapes it stays as the user wrote it.
+
+    >>> string_sql('"Google"', "Google")
+    "'Google'"
+    """
+    return raw if value is None else "'" + value.replace("'", "''") + "'"
+
+
+def walk(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children():
+        yield from walk(child)
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """An expression of the select list and its alias."""
+
+    node: Node
+    alias: str | None
+
+
+@dataclass(slots=True, eq=False)
+class Relation:
+    """A name in FROM, its alias, and the token where it stands."""
+
+    name: str
+    alias: str | None
+    at: int
+
+
+@dataclass(slots=True, eq=False)
+class BracketWindow:
+    """The window of `FROM s [RANGE r SLIDE s]` in microseconds."""
+
+    range: int
+    slide: int
+    at: int
+
+
+@dataclass(slots=True, eq=False)
+class Select:
+    """One SELECT over one relation."""
+
+    items: list[Item]
+    relation: Relation
+    bracket: BracketWindow | None = None
+    where: Node | None = None
+    group: list[Node] = field(default_factory=list)
+    group_at: int | None = None
+    having: Node | None = None
+
+    def roots(self) -> list[Node]:
+        """Every expression of the query."""
+        conditions = [node for node in (self.where, self.having) if node is not None]
+        return [*(item.node for item in self.items), *self.group, *conditions]
