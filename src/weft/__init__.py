@@ -1,6 +1,27 @@
 """weft: thousands of continuous queries on one Spark stream for about the price of one."""
 
-from weft.errors import WeftError
+from weft import sinks
+from weft.errors import (
+    CatalogError,
+    CheckpointError,
+    ProjectError,
+    RunError,
+    SqlError,
+    WeftError,
+)
+from weft.runtime.api import QueryHandle, Weft
+from weft.runtime.run import Run
 
-__all__ = ["WeftError"]
+__all__ = [
+    "CatalogError",
+    "CheckpointError",
+    "ProjectError",
+    "QueryHandle",
+    "Run",
+    "RunError",
+    "SqlError",
+    "Weft",
+    "WeftError",
+    "sinks",
+]
 __version__ = "0.1.0"

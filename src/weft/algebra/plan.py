@@ -37,6 +37,16 @@ class Fragments:
             return EdgeClass(self.pane, self.offset).contains(edge)
         return any(own.contains(edge) for own in self.classes)
 
+    def end_of(self, time: int) -> int:
+        """The end of the fragment that holds a time.
+
+        >>> Fragments(classes=(EdgeClass(10, 0), EdgeClass(4, 1))).end_of(5)
+        9
+        """
+        if self.pane:
+            return time + self.pane - (time - self.offset) % self.pane
+        return min(time + own.slide - (time - own.residue) % own.slide for own in self.classes)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:

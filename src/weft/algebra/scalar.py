@@ -87,3 +87,54 @@ def conjunction(left: Expression | None, right: Expression | None) -> Expression
         tuple(sorted({*left.columns, *right.columns})),
         left.can_raise or right.can_raise,
     )
+
+
+def to_sql(scalar: Scalar) -> str:
+    """The expression as Spark SQL over the names of its scope.
+
+    >>> to_sql(Call("and", (Ref("a0", "boolean"), Literal(True, "boolean")), "boolean"))
+    '(a0 AND true)'
+    """
+    if isinstance(scalar, Ref):
+        return scalar.name
+    if isinstance(scalar, Opaque):
+        return f"({scalar.sql})"
+    if isinstance(scalar, Literal):
+        return _literal_sql(scalar)
+    operator = scalar.operator
+    parts = [to_sql(argument) for argument in scalar.arguments]
+    if operator in ("and", "or"):
+        return "(" + f" {operator.upper()} ".join(parts) + ")"
+    if operator == "not":
+        return f"(NOT {parts[0]})"
+    if operator == "is_null":
+        return f"({parts[0]} IS NULL)"
+    if operator == "in":
+        return f"({parts[0]} IN ({', '.join(parts[1:])}))"
+    if operator == "like":
+        return f"({parts[0]} LIKE {parts[1]})"
+    if operator == "negate":
+        return f"(- {parts[0]})"
+    if operator == "coalesce":
+        return f"coalesce({', '.join(parts)})"
+    if operator == "case":
+        *branches, otherwise = parts
+        pairs = zip(branches[::2], branches[1::2], strict=True)
+        cases = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
+        return f"CASE {cases} ELSE {otherwise} END"
+    if operator.startswith("cast_"):
+        return f"cast({parts[0]} AS {operator[5:]})"
+    return f"({parts[0]} {operator} {parts[1]})"
+
+
+def _literal_sql(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return f"cast(NULL AS {literal.type})"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        text = value.replace("\\", "\\\\").replace("'", "\\'")
+        quoted = f"'{text}'"
+        return quoted if literal.type == "string" else f"cast({quoted} AS {literal.type})"
+    return f"cast('{value!r}' AS {literal.type})"

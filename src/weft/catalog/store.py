@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ class Catalog:
 
     def __init__(self, url: str) -> None:
         self._engine = _engine(url)
-        self._connection: Connection | None = None
+        self._current = threading.local()
         _metadata.create_all(self._engine)
 
     def close(self) -> None:
@@ -88,15 +89,27 @@ class Catalog:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """One transaction; nested uses join the outer one."""
-        if self._connection is not None:
-            yield self._connection
+        current: Connection | None = getattr(self._current, "connection", None)
+        if current is not None:
+            yield current
             return
         with self._engine.begin() as connection:
-            self._connection = connection
+            self._current.connection = connection
             try:
                 yield connection
             finally:
-                self._connection = None
+                self._current.connection = None
+
+    def fingerprint(self) -> tuple[int, int, int]:
+        """A value that changes with every registration and drop."""
+        columns = (
+            sa.func.count(_queries.c.change),
+            sa.func.coalesce(sa.func.max(_queries.c.change), 0),
+            sa.func.count(_queries.c.dropped),
+        )
+        with self.transaction() as connection:
+            total, last, dropped = connection.execute(sa.select(*columns)).one()
+        return int(total), int(last), int(dropped)
 
     def put_stream(self, schema: StreamSchema) -> None:
         with self.transaction() as connection:

@@ -9,6 +9,7 @@ class QueryFailure(Exception):
     def __init__(self, error_class: str, message: str) -> None:
         super().__init__(f"[{error_class}] {message}")
         self.error_class = error_class
+        self.message = message
 
 
 class NeedsSpark(Exception):

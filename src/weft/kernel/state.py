@@ -24,6 +24,7 @@ from weft.kernel.operations import Array
 
 FRAGMENT_END: Final = "fragment_end"
 ROW_COUNT: Final = "n"
+BUCKET: Final = "bucket"
 _BYTES_PER_ROW: Final = 32
 
 
@@ -147,7 +148,8 @@ EMPTY: Final = NodeState(
 class Encoders:
     """The key encoders of a node: of its group keys and, if longer, of its full key."""
 
-    def __init__(self, node: Node, groups: KeyEncoder | None = None) -> None:
+    def __init__(self, node: Node, group: str, groups: KeyEncoder | None = None) -> None:
+        self.group = group
         types = [arrow_type(_stored(type_)) for type_ in node.key_types]
         self.groups = groups or KeyEncoder(types[: node.group_keys])
         distinct = len(node.keys) > node.group_keys

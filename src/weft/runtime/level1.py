@@ -14,10 +14,9 @@ from weft.algebra.aggregate import stored
 from weft.algebra.partial import COUNT_STAR
 from weft.algebra.plan import WORD_BITS, Fragments, Node
 from weft.algebra.query import StreamSchema, quote
-from weft.kernel.state import FRAGMENT_END, ROW_COUNT, key_column, signature_column
+from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
 
 BUCKETS = 64
-BUCKET = "bucket"
 
 
 def fragment_end_sql(fragments: Fragments, time: str) -> str:

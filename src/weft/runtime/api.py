@@ -1,0 +1,478 @@
+"""What users see: `Weft`, its query handles and its runs (DESIGN section 1.2)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from weft.algebra.plan import SharedPlan
+from weft.algebra.query import Query, quote
+from weft.catalog.store import ACTIVE, FALLBACK, Catalog, QueryRecord, check_name
+from weft.errors import CatalogError, CheckpointError, RunError
+from weft.explain import Explanation, FallbackNote, explain
+from weft.kernel.program import family
+from weft.kernel.weave import QUERY_COLUMN, output_names
+from weft.optimizer.share import share
+from weft.runtime.checkpoint import open_checkpoint
+from weft.runtime.fallback import FallbackRun, fallback_results
+from weft.runtime.lease import Lease
+from weft.runtime.log import StreamLog
+from weft.runtime.loom import Hooks, Loom, Progress
+from weft.runtime.registry import Registry
+from weft.runtime.run import Run, StreamRun
+from weft.runtime.settings import Settings
+from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink
+from weft.runtime.sources import Source, fallback_frame, source
+from weft.runtime.storage import Storage
+from weft.runtime.versions import ALWAYS
+from weft.sql.fallback import Fallback
+
+_TRIGGERS = ("availableNow", "processingTime")
+
+
+class Weft:
+    """Many continuous queries over shared streams, run as one."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        checkpoint: str | os.PathLike[str],
+        *,
+        catalog: str | None = None,
+        project: str | None = None,
+        **settings: Any,
+    ) -> None:
+        self._spark = spark
+        self._settings = Settings(**settings)
+        self._storage = Storage(os.fspath(checkpoint))
+        lanes = self._settings.lanes or max(2, spark.sparkContext.defaultParallelism)
+        self._identity = open_checkpoint(self._storage, project, lanes)
+        if catalog is None:
+            if not self._storage.local:
+                raise CheckpointError(
+                    "DAMAGED",
+                    path=self._storage.uri,
+                    detail="a remote checkpoint needs catalog=, the URL of a database",
+                )
+            catalog = f"sqlite:///{self._storage.path('catalog.db')}"
+        self._catalog = Catalog(catalog)
+        self._registry = Registry(spark, self._catalog)
+        self._logs: dict[str, StreamLog] = {}
+        self._run: Run | None = None
+        self._sink: Sink = ResultStore()
+        self._bind_stores(self._sink)
+        self._lock = threading.RLock()
+        self._recover()
+
+    # streams and tables
+
+    def add_stream(
+        self,
+        name: str,
+        df: DataFrame,
+        time: str | None = None,
+        watermark: str | None = None,
+    ) -> None:
+        """Add a streaming DataFrame; time and watermark are inferred if it has a watermark."""
+        check_name(name, "stream")
+        self._check_free(name)
+        added = source(name, df, time, watermark)
+        known = self._catalog.streams().get(name)
+        if known is not None:
+            _check_unchanged(known, added)
+        self._registry.sources[name] = added
+        self._catalog.put_stream(added.schema)
+
+    def add_table(self, name: str, df: DataFrame) -> None:
+        """Add a relation that queries may join."""
+        check_name(name, "table")
+        self._check_free(name)
+        self._registry.tables[name] = df
+
+    def _check_free(self, name: str) -> None:
+        taken = {*self._registry.sources, *self._registry.tables}
+        if name.lower() in {known.lower() for known in taken}:
+            raise CatalogError("DUPLICATE_NAME", kind="stream or table", name=name)
+
+    # queries
+
+    def register(self, name: str, sql: str) -> QueryHandle:
+        """Register a query, before `start` or while running.
+
+        Registering a query again that this checkpoint holds already, with the same text,
+        gives its handle: so a program can be restarted as it is.
+        """
+        with self._lock:
+            again = self._claim(name, sql)
+            if again is not None:
+                return QueryHandle(self, again)
+            with self._catalog.transaction():
+                record = self._catalog.add_query(name, sql)
+                bound = self._registry.bind(name, sql, record.id)
+                if isinstance(bound, Fallback):
+                    self._catalog.set_status(record.change, FALLBACK, bound.reason)
+            self._registry.put(record, bound)
+            self._registry.forget_live()
+            if self._run is not None and isinstance(bound, Fallback):
+                self._sync_fallbacks()
+            return QueryHandle(self, record)
+
+    def _claim(self, name: str, sql: str) -> QueryRecord | None:
+        """The record of an earlier process for the same name and text, once."""
+        record = self._inherited.get(name)
+        if record is None or record.sql.strip() != sql.strip():
+            return None
+        return self._inherited.pop(name)
+
+    def drop(self, name: str) -> None:
+        """Drop a query, before `start` or while running; its results stay readable no more."""
+        with self._lock:
+            self._catalog.drop_query(name)
+            self._inherited.pop(name, None)
+            self._registry.forget_live()
+            if self._run is not None:
+                self._sync_fallbacks()
+
+    @contextmanager
+    def changes(self) -> Iterator[None]:
+        """Many registrations and drops as one: all take effect at one micro-batch, or none."""
+        with self._lock, self._catalog.transaction():
+            yield
+
+    def query(self, name: str) -> QueryHandle:
+        """The handle of a registered query."""
+        return QueryHandle(self, self._catalog.find(name))
+
+    @property
+    def queries(self) -> list[QueryHandle]:
+        """Handles of all registered queries, in the order of registration."""
+        return [QueryHandle(self, record) for record in self._registry.live()]
+
+    # plans
+
+    def plan(self, stream: str) -> SharedPlan:
+        """The shared plan of a stream's queries as they are registered now."""
+        queries = self._registry.shared(stream)
+        log = self._log(stream)
+        last = log.last()
+        if last is not None:
+            plan = log.plan(last.plan_version)
+            if [query.id for query in plan.queries] == [query.id for query in queries]:
+                return plan
+        schema = self._registry.sources[stream].schema
+        return share(0, schema, queries, {query.id: ALWAYS for query in queries})
+
+    def explain(self, name: str | None = None) -> Explanation:
+        """The shared plan, who shares what, and what it saves; of one query, if named."""
+        if name is not None:
+            self._catalog.find(name)
+        plans = [self.plan(stream) for stream in self._registry.sources]
+        notes = [
+            FallbackNote(record.name, bound.stream, bound.reason)
+            for record, bound in self._registry.fallbacks()
+        ]
+        return explain([plan for plan in plans if plan.queries], notes, only=name)
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
+    # running
+
+    def start(
+        self,
+        sink: Sink | None = None,
+        *,
+        availableNow: bool | None = None,  # noqa: N803 - the names of Spark's trigger
+        processingTime: str | None = None,  # noqa: N803
+    ) -> Run:
+        """Run all queries; without a sink, into the result store."""
+        with self._lock:
+            if self._run is not None and self._run.isActive:
+                raise RunError("ALREADY_RUNNING", owner="this process")
+            trigger = _trigger(availableNow, processingTime)
+            self._check_sources()
+            lease = Lease(self._storage)
+            lease.acquire()
+            try:
+                return self._start(sink or ResultStore(), trigger, lease)
+            except BaseException:
+                lease.release()
+                self._run = None
+                raise
+
+    def _start(self, sink: Sink, trigger: dict[str, Any], lease: Lease) -> Run:
+        self._sink = sink
+        self._bind_stores(sink)
+        run = Run(release=lease.release)
+        looms = []
+        for name, added in self._registry.sources.items():
+            log = self._log(name)
+            if not self._registry.shared(name) and log.last() is None:
+                continue
+            loom = self._loom(name, log, lease, sink, run, added)
+            loom.check(self._spark)
+            looms.append((loom, added))
+        fallbacks = self._registry.fallbacks()
+        if not looms and not fallbacks:
+            raise RunError("NOTHING_TO_RUN")
+        self._trigger = trigger
+        self._run = run
+        for loom, added in looms:
+            stream = self._stream_run(loom, added, trigger)
+            run.add_stream(stream)
+            stream.start()
+        self._sync_fallbacks()
+        return run
+
+    def _loom(
+        self, name: str, log: StreamLog, lease: Lease, sink: Sink, run: Run, added: Source
+    ) -> Loom:
+        def queries() -> list[Query]:
+            return self._registry.shared(name, self._columns[name])
+
+        hooks = Hooks(
+            queries=queries,
+            quarantine=self._registry.quarantine,
+            planned=self._planned,
+            progress=run.report,
+        )
+        return Loom(
+            log, lease, added.schema, sink, self._settings, self._identity.lanes, hooks
+        )
+
+    def _stream_run(self, loom: Loom, added: Source, trigger: dict[str, Any]) -> StreamRun:
+        name = loom.stream.name
+
+        def columns_in_use() -> tuple[str, ...]:
+            queries = self._registry.shared(name)
+            wanted = share(0, added.schema, queries, {}).columns
+            last = loom.last
+            if last is not None:
+                wanted += loom.log.plan(last.plan_version).columns
+            intents = [loom.log.intent(last.batch + 1 if last else 0)]
+            for intent in intents:
+                if intent is not None:
+                    wanted += loom.log.plan(intent.plan_version).columns
+            order = [field.name for field in added.schema.fields]
+            self._columns[name] = set(wanted)
+            return tuple(sorted(set(wanted), key=order.index))
+
+        return StreamRun(loom, added.frame, trigger, columns_in_use, self._settings.idle_seconds)
+
+    def _planned(self, plan: SharedPlan, late: dict[str, int]) -> None:
+        """Keep the catalog up to date after a step."""
+        if late:
+            self._catalog.add_late({_change(name): pairs for name, pairs in late.items()})
+        if plan.version not in self._recorded:
+            self._recorded.add(plan.version)
+            with self._catalog.transaction():
+                for name, time in plan.complete_from.items():
+                    self._catalog.set_complete_from(_change(name), time)
+
+    def _sync_fallbacks(self) -> None:
+        """Start and stop plain streaming queries as they are registered and dropped."""
+        run = self._run
+        if run is None:
+            return
+        wanted = {record.id: (record, bound) for record, bound in self._registry.fallbacks()}
+        for query_id in run.fallback_ids - wanted.keys():
+            run.stop_fallback(query_id)
+        for query_id in wanted.keys() - run.fallback_ids:
+            record, bound = wanted[query_id]
+            run.start_fallback(
+                FallbackRun(record, self._fallback_frame(bound), self._storage, self._sink),
+                self._trigger,
+            )
+
+    def _fallback_frame(self, bound: Fallback) -> DataFrame:
+        registry = self._registry
+        return fallback_frame(self._spark, bound.sql, registry.sources, registry.tables)
+
+    # results
+
+    def results(self, name: str) -> DataFrame:
+        """A query's results so far, in its own columns."""
+        record = self._catalog.find(name)
+        bound = self._registry.of(record)
+        sink = self._sink.sink_of(name) if isinstance(self._sink, RouteSink) else self._sink
+        if isinstance(sink, MemorySink):
+            return self._memory_results(record, bound, sink)
+        if not isinstance(sink, ResultStore):
+            raise RunError("NO_RESULTS", name=name, sink=sink.name)
+        if isinstance(bound, Fallback):
+            frame = self._fallback_frame(bound)
+            return fallback_results(self._spark, self._storage, record.id, frame)
+        if bound is None:
+            raise RunError("QUERY_FAILED", query=name, detail=record.detail)
+        return self._stored_results(bound)
+
+    def _stored_results(self, query: Query) -> DataFrame:
+        wanted = family(query.output_types)
+        files = [
+            f"{_spark_root(entry['root'])}/{entry['name']}"
+            for entry in self._log(query.stream).result_files()
+            if entry["family"] == wanted
+        ]
+        names = output_names(len(query.columns))
+        types = [f"{name} {type_}" for name, type_ in zip(names[1:], query.output_types, strict=True)]
+        schema = ", ".join([f"{QUERY_COLUMN} string", *types])
+        if files:
+            rows = self._spark.read.schema(schema).parquet(*files)
+        else:
+            rows = self._spark.createDataFrame([], schema)
+        chosen = rows.where(F.col(QUERY_COLUMN) == query.id)
+        return chosen.select(
+            *(F.col(c).alias(column.name) for c, column in zip(names[1:], query.columns, strict=True))
+        )
+
+    def _memory_results(
+        self, record: QueryRecord, bound: Query | Fallback | None, sink: MemorySink
+    ) -> DataFrame:
+        import pyarrow as pa
+
+        tables = sink.tables(record.id)
+        if tables:
+            return self._spark.createDataFrame(pa.concat_tables(tables))
+        if isinstance(bound, Query):
+            ddl = ", ".join(f"{quote(c.name)} {c.type}" for c in bound.columns)
+            return self._spark.createDataFrame([], ddl)
+        assert isinstance(bound, Fallback)
+        return self._spark.createDataFrame([], self._fallback_frame(bound).schema)
+
+    # the checkpoint
+
+    def _recover(self) -> None:
+        """Take over what the checkpoint holds; rebuild a catalog that is lost."""
+        self._columns: dict[str, set[str]] = {}
+        self._recorded: set[int] = set()
+        self._trigger: dict[str, Any] = {}
+        streams = [name for name in self._storage.list("streams") if name[0] != "."]
+        empty = self._catalog.fingerprint()[0] == 0
+        for name in streams:
+            log = self._log(name)
+            last = log.last()
+            if last is None:
+                continue
+            plan = log.plan(last.plan_version)
+            self._registry.remember(plan)
+            if empty:
+                self._catalog.restore([_record(q, plan) for q in plan.queries])
+        self._inherited = {record.name: record for record in self._catalog.live()}
+
+    def _log(self, stream: str) -> StreamLog:
+        if stream not in self._logs:
+            self._logs[stream] = StreamLog(self._storage, stream)
+        return self._logs[stream]
+
+    def _check_sources(self) -> None:
+        """Every registered query must have its stream."""
+        for record in self._registry.live():
+            if record.status not in (ACTIVE, FALLBACK):
+                continue
+            bound = self._registry.of(record)
+            if bound is not None and bound.stream not in self._registry.sources:
+                known = ", ".join(self._registry.sources) or "none"
+                raise CatalogError(
+                    "UNKNOWN_STREAM", query=record.name, name=bound.stream, known=known
+                )
+
+    def _bind_stores(self, sink: Sink) -> None:
+        sinks = [sink.default, *sink.routes.values()] if isinstance(sink, RouteSink) else [sink]
+        for inner in sinks:
+            if isinstance(inner, ResultStore):
+                inner.bind(self._storage)
+
+
+@dataclass(frozen=True)
+class QueryHandle:
+    """A registered query."""
+
+    _weft: Weft
+    _record: QueryRecord
+
+    @property
+    def name(self) -> str:
+        return self._record.name
+
+    @property
+    def sql(self) -> str:
+        return self._record.sql
+
+    @property
+    def status(self) -> str:
+        """active, fallback, quarantined or rejected."""
+        return self._now().status
+
+    @property
+    def detail(self) -> str:
+        """Why a query fell back, or the error that quarantined it."""
+        return self._now().detail
+
+    @property
+    def late(self) -> int:
+        """How many (row, window) pairs came too late for it."""
+        return self._now().late
+
+    @property
+    def complete_from(self) -> int | None:
+        """Microseconds since 1970 from which on its windows are complete; None before it
+        has run or if it has seen all of its stream."""
+        time = self._now().complete_from
+        return None if time is None or time == ALWAYS else time
+
+    def results(self) -> DataFrame:
+        return self._weft.results(self.name)
+
+    def explain(self) -> Explanation:
+        return self._weft.explain(self.name)
+
+    def drop(self) -> None:
+        self._weft.drop(self.name)
+
+    def _now(self) -> QueryRecord:
+        return self._weft._catalog.find(self.name)
+
+
+def _check_unchanged(known: Any, added: Source) -> None:
+    name = added.schema.name
+    now = {field.name: field.type for field in added.schema.fields}
+    for field in known.fields:
+        if now.get(field.name) != field.type:
+            found = now.get(field.name, "missing")
+            detail = f"column '{field.name}' was {field.type} and is {found}"
+            raise CheckpointError("STREAM_CHANGED", name=name, detail=detail)
+    if known.time != added.schema.time:
+        detail = f"the event time was '{known.time}' and is '{added.schema.time}'"
+        raise CheckpointError("STREAM_CHANGED", name=name, detail=detail)
+
+
+def _trigger(available_now: bool | None, processing_time: str | None) -> dict[str, Any]:
+    if available_now and processing_time:
+        raise RunError("QUERY_FAILED", detail="give availableNow or processingTime, not both")
+    if available_now:
+        return {"availableNow": True}
+    return {"processingTime": processing_time or "0 seconds"}
+
+
+def _change(query_id: str) -> int:
+    return int(query_id.rsplit("@", 1)[1])
+
+
+def _record(query: Query, plan: SharedPlan) -> QueryRecord:
+    return QueryRecord(
+        _change(query.id), query.name, query.sql, ACTIVE, "", plan.complete_from[query.id], 0
+    )
+
+
+def _spark_root(root: str) -> str:
+    return root if "://" in root else f"file://{root}"
+
+
+__all__ = ["Progress", "QueryHandle", "Weft"]

@@ -1,0 +1,48 @@
+"""A checkpoint's identity: its format, its project, its number of lanes."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from weft.errors import CheckpointError
+from weft.runtime.log import FORMAT
+from weft.runtime.storage import Storage, to_json
+
+_FILE = "weft.json"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What `weft.json` says."""
+
+    project: str
+    lanes: int
+
+
+def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identity:
+    """The identity of a checkpoint, which is made if the folder is empty or absent."""
+    if not storage.exists(_FILE):
+        strangers = [name for name in storage.list("") if not name.startswith(".")]
+        if strangers:
+            raise CheckpointError(
+                "FOREIGN_CHECKPOINT",
+                path=storage.uri,
+                detail=f"it holds {strangers[0]} but no {_FILE}",
+            )
+        body = {"format": FORMAT, "project": project or uuid.uuid4().hex, "lanes": lanes}
+        storage.put_new(_FILE, to_json(body))
+    found = storage.read_json(_FILE)
+    if not isinstance(found, dict) or not {"format", "project", "lanes"} <= found.keys():
+        raise CheckpointError("DAMAGED", path=_FILE, detail="it lacks a field")
+    if found["format"] > FORMAT:
+        raise CheckpointError(
+            "NEWER_FORMAT", path=storage.uri, found=found["format"], known=FORMAT
+        )
+    if project is not None and found["project"] != project:
+        raise CheckpointError(
+            "FOREIGN_CHECKPOINT",
+            path=storage.uri,
+            detail=f"it is of project '{found['project']}', this is '{project}'",
+        )
+    return Identity(found["project"], found["lanes"])

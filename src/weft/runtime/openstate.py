@@ -1,0 +1,112 @@
+"""The open fragments in memory: what the kernel reads, on the driver or in a lane.
+
+Loaded from the files that a commit names, and on the driver kept up to date with each step's
+new files. A step works on a new value (`after`), which replaces the old one only when the step
+is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from weft.algebra.plan import Node, SharedPlan, node_id
+from weft.kernel.coalesce import coalesced
+from weft.kernel.state import BUCKET, EMPTY, Encoders, NodeState, load
+from weft.runtime.log import Entry, StreamLog
+
+_COALESCE_ABOVE = 4096
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One of `count` shares of the key buckets."""
+
+    index: int
+    count: int
+
+    def owns(self, entry: Entry) -> bool:
+        return entry["lane"] is None or entry["lane"] == self.index
+
+    def rows(self, table: pa.Table, entry: Entry) -> pa.Table:
+        """The lane's rows of a file, which may hold those of all lanes."""
+        if entry["lane"] is not None:
+            return table
+        return table.filter(table.column(BUCKET).to_numpy() % self.count == self.index)
+
+
+@dataclass(frozen=True)
+class OpenState:
+    """States and encoders by node; `coalesced_rows` remembers sizes after coalescing."""
+
+    states: Mapping[str, NodeState] = field(default_factory=dict)
+    encoders: Mapping[str, Encoders] = field(default_factory=dict)
+    coalesced_rows: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(state.nbytes for state in self.states.values())
+
+    @property
+    def crowded(self) -> bool:
+        """Whether most known keys have no open fragment any more: time to load afresh."""
+        return any(
+            len(encoders.keys) > max(_COALESCE_ABOVE, 4 * len(self.states.get(name, EMPTY)))
+            for name, encoders in self.encoders.items()
+        )
+
+    def read(
+        self, log: StreamLog, files: Iterable[Entry], lane: Lane | None = None
+    ) -> tuple[OpenState, dict[str, NodeState]]:
+        """The rows of files by node, and this state with encoders that know their keys."""
+        encoders = dict(self.encoders)
+        found: dict[str, NodeState] = {}
+        for entry in files:
+            if lane is not None and not lane.owns(entry):
+                continue
+            node = log.plan(entry["version"]).node_by_id[entry["node"]]
+            if node.id not in encoders:
+                encoders[node.id] = _encoders(node, encoders)
+            table = log.storage.read_table(entry["name"])
+            if lane is not None:
+                table = lane.rows(table, entry)
+            loaded = load(table, node, encoders[node.id])
+            found[node.id] = found.get(node.id, EMPTY).merged(loaded)
+        return replace(self, encoders=encoders), found
+
+    def with_rows(self, new: Mapping[str, NodeState]) -> OpenState:
+        """This state with new fragments."""
+        states = dict(self.states)
+        rows = dict(self.coalesced_rows)
+        for name, fragments in new.items():
+            merged = states.get(name, EMPTY).merged(fragments)
+            if len(merged) > max(_COALESCE_ABOVE, 2 * rows.get(name, 0)):
+                merged = coalesced(merged)
+                rows[name] = len(merged)
+            states[name] = merged
+        return replace(self, states=states, coalesced_rows=rows)
+
+    def after(self, horizons: Mapping[str, int], plan: SharedPlan) -> OpenState:
+        """This state without what no open window of the plan needs."""
+        states: dict[str, NodeState] = {}
+        for node in plan.nodes:
+            state = self.states.get(node.id, EMPTY).expired(horizons[node.id])
+            partials = {partial.name for partial in node.partials}
+            states[node.id] = state.narrowed(partials, {p.sql for p in node.predicates})
+        rows = {
+            name: min(count, max(len(states[name]), 1))
+            for name, count in self.coalesced_rows.items()
+            if name in states
+        }
+        return replace(self, states=states, coalesced_rows=rows)
+
+
+def _encoders(node: Node, known: Mapping[str, Encoders]) -> Encoders:
+    """Encoders that share group codes between a group's node and its distinct nodes."""
+    group = node_id(node.keys[: node.group_keys], node.group_keys)
+    for name, encoders in known.items():
+        if name == group or encoders.group == group:
+            return Encoders(node, group, encoders.groups)
+    return Encoders(node, group)

@@ -1,0 +1,36 @@
+"""Settings of a weft, and the session settings that results depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+SESSION_SETTINGS = {
+    "time_zone": "spark.sql.session.timeZone",
+    "ansi": "spark.sql.ansi.enabled",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a weft runs; none of these changes a result.
+
+    `kernel`: where levels 2 and 3 run; `auto` takes the driver while the open state is below
+    `driver_cap_bytes` and lanes above. `lanes`: how many (default: the session's parallelism).
+    `idle_seconds`: how long a stream must be quiet before due windows are flushed.
+    `sink_tries`: how often a failing sink is tried on the same batch.
+    """
+
+    kernel: Literal["auto", "driver", "lanes"] = "auto"
+    driver_cap_bytes: int = 1 << 30
+    lanes: int | None = None
+    idle_seconds: float = 1.0
+    sink_tries: int = 3
+    sink_pause_seconds: float = 0.5
+
+
+def session_settings(spark: SparkSession) -> dict[str, str]:
+    """The settings that a checkpoint is bound to."""
+    return {name: str(spark.conf.get(key)) for name, key in SESSION_SETTINGS.items()}

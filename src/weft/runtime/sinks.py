@@ -1,0 +1,254 @@
+"""Where results go.
+
+`store` and `parquet` write result families whose files a commit names: exactly once, and
+`results(name)` reads them back. The others are handed a step's results before its commit and
+may see a step again after a crash: they get the batch id, the query and a sequence number to
+deduplicate by.
+
+| sink | delivery | readable by results() |
+|---|---|---|
+| store, parquet | exactly once | yes |
+| memory | exactly once within a process | yes |
+| console, callback, spark | at least once | no |
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weft.algebra.query import Query
+from weft.kernel.weave import QUERY_COLUMN
+from weft.runtime.log import Entry
+from weft.runtime.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class StepResults:
+    """The results of one step: a table per result family, and the queries behind them."""
+
+    stream: str
+    step: str
+    batch: int
+    attempt: str
+    families: dict[str, pa.Table]
+    queries: Mapping[str, Query]
+    spark: SparkSession
+
+    def only(self, wanted: Callable[[str], bool]) -> StepResults:
+        """The results of the queries whose name is wanted."""
+        ids = pa.array([id_ for id_, query in self.queries.items() if wanted(query.name)])
+        families = {}
+        for name, table in self.families.items():
+            chosen = table.filter(pc.is_in(table.column(QUERY_COLUMN), value_set=ids))
+            if chosen.num_rows:
+                families[name] = chosen
+        return StepResults(
+            self.stream, self.step, self.batch, self.attempt, families, self.queries, self.spark
+        )
+
+    def by_query(self) -> Iterator[tuple[Query, pa.Table]]:
+        """Each query's rows in its own column names."""
+        for table in self.families.values():
+            for id_ in pc.unique(table.column(QUERY_COLUMN)).to_pylist():
+                query = self.queries[id_]
+                rows = table.filter(pc.equal(table.column(QUERY_COLUMN), id_))
+                names = [column.name for column in query.columns]
+                yield query, rows.drop_columns([QUERY_COLUMN]).rename_columns(names)
+
+
+class Sink(Protocol):
+    """A destination of results. `write` returns manifest entries for files that must be
+    named by the commit, and may be called again with the same step after a failure."""
+
+    @property
+    def name(self) -> str: ...
+    def write(self, results: StepResults) -> list[Entry]: ...
+
+
+class ResultStore:
+    """Result families as Parquet files, sorted by query."""
+
+    def __init__(self, root: str | None = None) -> None:
+        self.root = root
+        self._storage: Storage | None = Storage(root) if root else None
+
+    @property
+    def name(self) -> str:
+        return f"parquet({self.root!r})" if self.root else "result store"
+
+    def bind(self, checkpoint: Storage) -> None:
+        """Place the store inside the checkpoint unless it has a folder of its own."""
+        if self.root is None:
+            self._storage = Storage(f"{checkpoint.uri}/results")
+
+    @property
+    def storage(self) -> Storage:
+        assert self._storage is not None, "the store is bound when a run starts"
+        return self._storage
+
+    def write(self, results: StepResults) -> list[Entry]:
+        entries = []
+        for family, table in results.families.items():
+            if table.num_rows:
+                ordered = table.sort_by(QUERY_COLUMN)
+                name = self.file_name(results.stream, results.step, results.attempt, family)
+                entries.append(self.write_file(name, family, results.batch, ordered))
+        return entries
+
+    def file_name(self, stream: str, step: str, attempt: str, family: str, part: str = "") -> str:
+        return f"{family}/{stream}-{step}-{attempt}{part}.parquet"
+
+    def write_file(self, name: str, family: str, batch: int, table: pa.Table) -> Entry:
+        batches = pa.repeat(pa.scalar(batch, pa.int64()), table.num_rows)
+        entry = self.storage.write_table(name, table.append_column("batch", batches))
+        return {**entry, "family": family, "root": self.storage.uri, "batch": batch}
+
+
+class MemorySink:
+    """Results kept in this process, for tests and notebooks."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self._steps: dict[tuple[str, str], dict[str, list[pa.Table]]] = {}
+
+    def write(self, results: StepResults) -> list[Entry]:
+        held: dict[str, list[pa.Table]] = {}
+        for query, table in results.by_query():
+            held.setdefault(query.id, []).append(table)
+        self._steps[results.stream, results.step] = held
+        return []
+
+    def tables(self, query_id: str) -> list[pa.Table]:
+        return [table for step in self._steps.values() for table in step.get(query_id, [])]
+
+
+class ConsoleSink:
+    """A few rows of every query with results, per step."""
+
+    name = "console"
+
+    def __init__(self, rows: int = 5, stream: TextIO | None = None) -> None:
+        self._rows, self._stream = rows, stream
+
+    def write(self, results: StepResults) -> list[Entry]:
+        from rich.console import Console
+        from rich.table import Table
+
+        console = Console(file=self._stream or sys.stdout)
+        for query, table in results.by_query():
+            shown = Table(title=f"{query.name}, batch {results.batch}: {table.num_rows} rows")
+            for column in table.column_names:
+                shown.add_column(column)
+            for row in table.slice(0, self._rows).to_pylist():
+                shown.add_row(*(str(value) for value in row.values()))
+            console.print(shown)
+        return []
+
+
+class CallbackSink:
+    """A Python function per query and batch: `function(query name, Arrow table, batch id)`."""
+
+    def __init__(self, function: Callable[[str, pa.Table, int], Any]) -> None:
+        self._function = function
+        self.name = f"callback({getattr(function, '__name__', 'function')})"
+
+    def write(self, results: StepResults) -> list[Entry]:
+        for query, table in results.by_query():
+            self._function(query.name, table, results.batch)
+        return []
+
+
+class SparkSink:
+    """Any format Spark can write: one append per query and batch.
+
+    Rows carry `weft_batch`, `weft_query` and `weft_seq` to deduplicate by. A `path` option
+    with `{query}` in it is filled with the query's name; without it all queries with the same
+    columns go to the same place.
+    """
+
+    def __init__(self, format: str, *, mode: str = "append", **options: Any) -> None:
+        self._format, self._mode, self._options = format, mode, options
+        self.name = f"spark({format!r})"
+
+    def write(self, results: StepResults) -> list[Entry]:
+        for query, table in results.by_query():
+            count = table.num_rows
+            tagged = table.append_column(
+                "weft_batch", pa.repeat(pa.scalar(results.batch, pa.int64()), count)
+            )
+            tagged = tagged.append_column("weft_query", pa.repeat(query.name, count))
+            tagged = tagged.append_column("weft_seq", pa.array(range(count), pa.int64()))
+            options = {
+                key: value.replace("{query}", query.name) if isinstance(value, str) else value
+                for key, value in self._options.items()
+            }
+            frame: DataFrame = results.spark.createDataFrame(tagged)
+            frame.write.format(self._format).mode(self._mode).options(**options).save()
+        return []
+
+
+@dataclass
+class RouteSink:
+    """Single queries to sinks of their own, all others to the default."""
+
+    routes: Mapping[str, Sink]
+    default: Sink = field(default_factory=ResultStore)
+
+    @property
+    def name(self) -> str:
+        return f"route({', '.join(self.routes)}; else {self.default.name})"
+
+    def sink_of(self, query: str) -> Sink:
+        return self.routes.get(query, self.default)
+
+    def write(self, results: StepResults) -> list[Entry]:
+        entries = self.default.write(results.only(lambda name: name not in self.routes))
+        for sink in {id(sink): sink for sink in self.routes.values()}.values():
+            chosen = results.only(lambda name, sink=sink: self.routes.get(name) is sink)  # type: ignore[misc]
+            entries += sink.write(chosen)
+        return entries
+
+
+def store() -> ResultStore:
+    """The result store inside the checkpoint (the default)."""
+    return ResultStore()
+
+
+def parquet(path: str) -> ResultStore:
+    """Result families under a folder of your own."""
+    return ResultStore(path)
+
+
+def memory() -> MemorySink:
+    """Results in this process."""
+    return MemorySink()
+
+
+def console(rows: int = 5) -> ConsoleSink:
+    """The first rows of every query and batch on standard output."""
+    return ConsoleSink(rows)
+
+
+def callback(function: Callable[[str, pa.Table, int], Any]) -> CallbackSink:
+    """`function(query name, Arrow table, batch id)` for every query and batch."""
+    return CallbackSink(function)
+
+
+def spark(format: str, *, mode: str = "append", **options: Any) -> SparkSink:
+    """Any Spark sink format, e.g. `spark("json", path="out/{query}")`."""
+    return SparkSink(format, mode=mode, **options)
+
+
+def route(routes: Mapping[str, Sink], default: Sink | None = None) -> RouteSink:
+    """Single queries to sinks of their own."""
+    return RouteSink(routes, default or ResultStore())

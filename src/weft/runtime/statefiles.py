@@ -1,0 +1,180 @@
+"""State files: an append-only log of fragments.
+
+Every step adds files, each written by Spark tasks for one node of one plan version; nothing is
+edited. A file goes when no open window can need it. Many small files of a node and version are
+compacted into one, as a manifest change inside a commit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from weft.algebra.partial import Partial
+from weft.algebra.plan import Node, SharedPlan
+from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
+from weft.kernel.weave import needed_horizon
+from weft.runtime.log import Entry, StreamLog
+
+MOST_FILES = 64
+"""Files of one node and version before they are compacted."""
+
+
+def write(
+    frame: DataFrame, log: StreamLog, folder: str, node: Node, version: int, lanes: int | None
+) -> list[Entry]:
+    """Write fragments from Spark tasks and describe the files; by lane if asked for."""
+    target = f"{log.folder('state')}/{folder}"
+    writer = frame.write.mode("errorifexists")
+    if lanes:
+        frame = frame.withColumn("lane", F.col(BUCKET) % lanes).repartition(lanes, "lane")
+        writer = frame.write.mode("errorifexists").partitionBy("lane")
+    writer.parquet(log.storage.spark_path(target))
+    return [
+        entry
+        for name, lane in _data_files(log, target)
+        if (entry := describe(log, name, node.id, version, lane))["rows"]
+    ]
+
+
+def describe(
+    log: StreamLog, name: str, node: str, version: int, lane: int | None = None
+) -> Entry:
+    """The manifest entry of a state file."""
+    storage = log.storage
+    metadata = pq.ParquetFile(storage.path(name), filesystem=storage.filesystem).metadata
+    lows, highs = [], []
+    for group in range(metadata.num_row_groups):
+        for column in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(column)
+            if chunk.path_in_schema == FRAGMENT_END and chunk.statistics is not None:
+                lows.append(chunk.statistics.min)
+                highs.append(chunk.statistics.max)
+    return {
+        **storage.describe(name),
+        "node": node,
+        "version": version,
+        "lane": lane,
+        "rows": metadata.num_rows,
+        "min_end": min(lows, default=None),
+        "max_end": max(highs, default=None),
+    }
+
+
+def horizons(plan: SharedPlan, watermark: int, previous: dict[str, int]) -> dict[str, int]:
+    """Per node, the time up to which no open window needs its fragments. It never falls."""
+    readers: dict[str, list[Any]] = defaultdict(list)
+    for node in plan.nodes:
+        readers[node.id] = []
+    for query in plan.queries:
+        for name in nodes_of(query):
+            readers[name].append(query)
+    return {
+        name: max(needed_horizon(queries, watermark), previous.get(name, -(1 << 62)))
+        for name, queries in readers.items()
+        if queries
+    }
+
+
+def nodes_of(query: Any) -> set[str]:
+    from weft.optimizer.groupby.flat import distinct_node, group_node
+
+    return {group_node(query)} | {distinct_node(query, a) for a in query.aggregates if a.distinct}
+
+
+def live(entries: Iterable[Entry], needed: dict[str, int]) -> tuple[list[Entry], list[Entry]]:
+    """Entries that an open window may need, and those that none can."""
+    kept: list[Entry] = []
+    gone: list[Entry] = []
+    for entry in entries:
+        horizon = needed.get(entry["node"])
+        dead = horizon is None or entry["max_end"] is None or entry["max_end"] <= horizon
+        (gone if dead else kept).append(entry)
+    return kept, gone
+
+
+def due_for_compaction(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Sets of files, each of one node, version and lane, that should become one file."""
+    by_origin: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_origin[entry["node"], entry["version"], entry["lane"]].append(entry)
+    return [files for files in by_origin.values() if len(files) > MOST_FILES]
+
+
+def compact(
+    spark: SparkSession, log: StreamLog, folder: str, files: Sequence[Entry], horizon: int
+) -> list[Entry]:
+    """One file for many: equal fragments combined by Spark, expired ones left out."""
+    version, name = files[0]["version"], files[0]["node"]
+    node = log.plan(version).node_by_id[name]
+    paths = [log.storage.spark_path(entry["name"]) for entry in files]
+    frame = spark.read.parquet(*paths).where(F.col(FRAGMENT_END) > F.lit(horizon))
+    keys = [FRAGMENT_END, *(signature_column(i) for i in range(node.words))]
+    keys += [key_column(i) for i in range(len(node.keys))] + [BUCKET]
+    combined = [F.sum(ROW_COUNT).alias(ROW_COUNT)]
+    combined += [F.expr(combine_sql(p)).alias(p.name) for p in node.partials]
+    merged = frame.groupBy(*keys).agg(*combined).coalesce(1)
+    target = f"{log.folder('state')}/{folder}"
+    merged.write.mode("errorifexists").parquet(log.storage.spark_path(target))
+    lane = files[0]["lane"]
+    return [
+        entry
+        for path, _ in _data_files(log, target)
+        if (entry := describe(log, path, name, version, lane))["rows"]
+    ]
+
+
+def combine_sql(partial: Partial) -> str:
+    """The combine operation of a partial as a Spark aggregate over its own column."""
+    column, operation = partial.name, partial.combine.name
+    if operation == "add":
+        return f"sum({column})"
+    if operation == "add_wide":
+        return f"named_struct('high', sum({column}.high), 'low', sum({column}.low))"
+    if operation == "add_decimal":
+        type_ = partial.type[len("struct<sum:") : partial.type.rindex(",overflow")]
+        total = f"try_sum({column}.sum)"
+        return (
+            f"named_struct('sum', cast(coalesce({total}, 0) AS {type_}), 'overflow', "
+            f"sum({column}.overflow) + if(cast({total} AS {type_}) IS NULL, 1L, 0L))"
+        )
+    if operation == "add_float":
+        return f"sum({column})"
+    if operation in ("min", "max"):
+        return f"{operation}({column})"
+    if operation == "hll":
+        return f"hll_union_agg({column})"
+    if operation in ("kll_bigint", "kll_double"):
+        return f"kll_merge_agg_{operation[4:]}({column})"
+    return _combine_moments_sql(column)
+
+
+def _combine_moments_sql(column: str) -> str:
+    """Chan's formula as a fold; cheap, since few partials share a fragment."""
+    n = "(a.n + b.n)"
+    merged = (
+        f"IF(b.n = 0, a, IF(a.n = 0, b, named_struct('n', {n}, "
+        f"'mean', a.mean + (b.mean - a.mean) * b.n / {n}, "
+        f"'m2', a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * b.n / {n})))"
+    )
+    zero = "named_struct('n', 0L, 'mean', cast(NULL AS double), 'm2', cast(NULL AS double))"
+    return f"aggregate(collect_list({column}), {zero}, (a, b) -> {merged})"
+
+
+def _data_files(log: StreamLog, target: str) -> list[tuple[str, int | None]]:
+    found: list[tuple[str, int | None]] = []
+    for name in log.storage.list(target):
+        if name.endswith(".parquet"):
+            found.append((f"{target}/{name}", None))
+        elif name.startswith("lane="):
+            lane = int(name[5:])
+            inner = log.storage.list(f"{target}/{name}")
+            found += [
+                (f"{target}/{name}/{file}", lane) for file in inner if file.endswith(".parquet")
+            ]
+    return found

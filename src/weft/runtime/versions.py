@@ -1,0 +1,125 @@
+"""Plan versions: when a new one is made, and from when on a new query's windows are complete.
+
+State that earlier versions logged may serve a new query: if each of the nodes it reads was
+there, with its partials, its predicate's bit, and fragments that its window never cuts.
+Where it does not, the query waits until the rows of those versions are behind it. So a
+window's contents never depend on when its query was registered (DESIGN section 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.algebra.plan import Node, SharedPlan
+from weft.algebra.query import Query, StreamSchema
+from weft.optimizer.share import share
+from weft.runtime.log import Commit, Entry, StreamLog
+
+ALWAYS = -(1 << 62)
+"""`complete_from` of a query that has seen every row of its stream."""
+
+FORGOTTEN = 0
+"""The version that stands in a history for all versions without state; never usable."""
+
+
+def next_plan(
+    log: StreamLog, stream: StreamSchema, queries: Sequence[Query], last: Commit | None
+) -> SharedPlan:
+    """The plan for a changed set of queries; queries that stay keep their `complete_from`."""
+    previous = log.plan(last.plan_version).complete_from if last else {}
+    versions = log.plan_versions()
+    version = max(versions, default=0) + 1
+    plan = share(version, stream, queries, {})
+    for query in queries:
+        if query.id in previous:
+            plan.complete_from[query.id] = previous[query.id]
+        else:
+            plan.complete_from[query.id] = complete_from(log, plan, query, last)
+    return plan
+
+
+def complete_from(log: StreamLog, plan: SharedPlan, query: Query, last: Commit | None) -> int:
+    """The first event time from which all logged rows are in state the query can use."""
+    if last is None:
+        return ALWAYS
+    needed = [node for node in plan.nodes if _reads(query, node)]
+    bound = ALWAYS
+    for entry in last.history:
+        if entry["max_event"] is not None and not _usable(log, entry, query, needed, plan):
+            bound = max(bound, _last_end(log, entry, needed))
+    for node in needed:
+        bound = max(bound, last.horizons.get(node.id, ALWAYS))
+    return bound
+
+
+def updated_history(
+    last: Commit | None, plan: SharedPlan, max_event: int | None, state: Sequence[Entry]
+) -> tuple[Entry, ...]:
+    """The history after a step under `plan` whose latest row was at `max_event`."""
+    live_nodes = {node.id for node in plan.nodes}
+    live_versions = {entry["version"] for entry in state} | {plan.version}
+    entries = {entry["version"]: dict(entry) for entry in (last.history if last else ())}
+    own = entries.setdefault(
+        plan.version,
+        {"version": plan.version, "max_event": None, "nodes": sorted(live_nodes)},
+    )
+    own["max_event"] = _later(own["max_event"], max_event)
+    forgotten = None
+    kept = []
+    for entry in entries.values():
+        if entry["version"] in live_versions:
+            entry["nodes"] = [name for name in entry["nodes"] if name in live_nodes]
+            kept.append(entry)
+        else:
+            forgotten = _later(forgotten, entry["max_event"])
+    if forgotten is not None:
+        kept.append({"version": FORGOTTEN, "max_event": forgotten, "nodes": []})
+    return tuple(sorted(kept, key=lambda entry: int(entry["version"])))
+
+
+def _later(first: int | None, second: int | None) -> int | None:
+    times = [time for time in (first, second) if time is not None]
+    return max(times, default=None)
+
+
+def _reads(query: Query, node: Node) -> bool:
+    from weft.optimizer.groupby.flat import distinct_node, group_node
+
+    names = {group_node(query)}
+    names |= {distinct_node(query, a) for a in query.aggregates if a.distinct}
+    return node.id in names
+
+
+def _last_end(log: StreamLog, entry: Entry, needed: Sequence[Node]) -> int:
+    """The latest end of a fragment that a version may have logged for these nodes."""
+    latest: int = entry["max_event"] + 1
+    if entry["version"] != FORGOTTEN:
+        old = log.plan(entry["version"]).node_by_id
+        for node in needed:
+            if node.id in old:
+                latest = max(latest, old[node.id].fragments.end_of(entry["max_event"]))
+    return latest
+
+
+def _usable(
+    log: StreamLog, entry: Entry, query: Query, needed: Sequence[Node], plan: SharedPlan
+) -> bool:
+    if entry["version"] == FORGOTTEN:
+        return False
+    old = log.plan(entry["version"]).node_by_id
+    alone = share(0, plan.stream, [query], {}).node_by_id
+    for node in needed:
+        found = old.get(node.id)
+        if found is None or node.id not in entry["nodes"]:
+            return False
+        own = alone[node.id]
+        if not set(own.partials) <= set(found.partials):
+            return False
+        if query.predicate is None and not found.keeps_all_rows:
+            return False
+        known = {predicate.sql for predicate in found.predicates}
+        if query.predicate is not None and query.predicate.sql not in known:
+            return False
+        if not all(found.fragments.refines(edge) for edge in query.window.edge_classes):
+            return False
+    return True
