@@ -147,10 +147,10 @@ class Query:
         word = style.word
         bracket = self.window.needs_bracket or (style.bracket and not self.window.start)
         source = style.name(stream)
-        if bracket:
-            source = f"{source} {self.window.bracket(style)}"
         if style.alias:
             source = f"{source} {word('as')} {style.name(style.alias)}"
+        if bracket:
+            source = f"{source} {self.window.bracket(style)}"
         clauses = [word("select"), ", ".join(_item(item, style) for item in self.select)]
         clauses += [word("from"), source]
         if self.where is not None:
