@@ -149,7 +149,8 @@ def kll_k(accuracy: int) -> int:
     The published error of the sketch is 2.296 / k^0.9021; k is bounded by the library.
     A sketch of at most k items holds them all and is exact.
     """
-    return min(HIGHEST_KLL_K, max(200, math.ceil((2.296 * accuracy) ** (1 / 0.9021))))
+    wanted = math.ceil(math.pow(2.296 * accuracy, 1 / 0.9021))
+    return min(HIGHEST_KLL_K, max(200, wanted))
 
 
 def _condition(aggregate: Aggregate, guard: Expression | None) -> str | None:
@@ -177,9 +178,7 @@ def _sum(value: str, type_: SqlType) -> Partial:
             f"named_struct('sum', coalesce(try_sum({value}), cast(0 AS {summed})), 'overflow', "
             f"if(try_sum({value}) IS NULL AND count({value}) > 0, 1L, 0L))"
         )
-        return Partial(
-            lifted, f"struct<sum:{summed},overflow:bigint>", Invertible("add_decimal")
-        )
+        return Partial(lifted, f"struct<sum:{summed},overflow:bigint>", Invertible("add_decimal"))
     if type_ == BIGINT:
         lifted = (
             f"named_struct('high', coalesce(sum(shiftright({value}, 32)), 0L), "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 
 @cache
@@ -59,6 +60,4 @@ def loads(text: str | bytes) -> Any:
 
 def digest(value: Any, length: int = 12) -> str:
     """A short name for a value that is equal for equal values in every process."""
-    import hashlib
-
-    return cast(str, hashlib.sha256(dumps(value).encode()).hexdigest())[:length]
+    return hashlib.sha256(dumps(value).encode()).hexdigest()[:length]

@@ -44,7 +44,10 @@ _queries = sa.Table(
     sa.Column("dropped", sa.DateTime(timezone=True), nullable=True),
     sa.Index("queries_by_name", "name"),
     sa.Index(
-        "queries_live_name", "name", unique=True, sqlite_where=sa.text("dropped IS NULL"),
+        "queries_live_name",
+        "name",
+        unique=True,
+        sqlite_where=sa.text("dropped IS NULL"),
         postgresql_where=sa.text("dropped IS NULL"),
     ),
     sqlite_autoincrement=True,
@@ -147,9 +150,7 @@ class Catalog:
         with self.transaction() as connection:
             record = self.find(name)
             connection.execute(
-                sa.update(_queries)
-                .where(_queries.c.change == record.change)
-                .values(dropped=_now())
+                sa.update(_queries).where(_queries.c.change == record.change).values(dropped=_now())
             )
         return record
 
@@ -214,7 +215,7 @@ class Catalog:
 
 def check_name(name: str, kind: str) -> None:
     """Names stand in paths and result columns, so they are plain words."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(str(name)):
         detail = "use letters, digits, '_', '-' and '.', beginning with a letter or '_'"
         raise CatalogError("BAD_NAME", kind=kind, name=name, detail=detail)
 

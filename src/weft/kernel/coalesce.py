@@ -22,9 +22,7 @@ def coalesced(state: NodeState) -> NodeState:
     masks = list(state.masks.values())
     order = np.lexsort((*masks, state.ends, state.keys))
     sorted_state = state.select(order) if masks else state
-    low, high = ranges_of_runs(
-        sorted_state.keys, sorted_state.ends, *sorted_state.masks.values()
-    )
+    low, high = ranges_of_runs(sorted_state.keys, sorted_state.ends, *sorted_state.masks.values())
     if len(low) == len(state):
         return state
     combiner = Combiner(sorted_state.columns)
@@ -33,6 +31,4 @@ def coalesced(state: NodeState) -> NodeState:
         name: serialized(partial, combiner.over(partial, low, high))
         for name, partial in sorted_state.partials.items()
     }
-    return replace(
-        first, counts=PrefixSums(sorted_state.counts).over(low, high), columns=columns
-    )
+    return replace(first, counts=PrefixSums(sorted_state.counts).over(low, high), columns=columns)

@@ -110,14 +110,16 @@ def _sort_order(columns: list[pa.Array]) -> Array:
             codes, valid, _ = direct
             keys += [valid, np.where(valid, codes, 0)]
         else:
-            ranks = pc.rank(column, sort_keys="ascending", null_placement="at_start",
-                            tiebreaker="dense")
+            ranks = pc.rank(
+                column, sort_keys="ascending", null_placement="at_start", tiebreaker="dense"
+            )
             keys.append(ranks.to_numpy().astype(np.int64))
     return np.lexsort(keys[::-1])
 
 
 def _validity(values: pa.Array) -> Array:
-    return values.is_valid().to_numpy(zero_copy_only=False)
+    valid: Array = values.is_valid().to_numpy(zero_copy_only=False)
+    return valid
 
 
 def missing_code(operation: str) -> int:

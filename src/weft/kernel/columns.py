@@ -92,9 +92,11 @@ def limbs(column: pa.Array) -> tuple[Array, ...]:
 
 def _integers(column: pa.Array) -> Array:
     filled = pc.fill_null(column, 0) if column.null_count else column
-    return filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    numbers: Array = filled.to_numpy(zero_copy_only=False)
+    return numbers.astype(np.int64, copy=False)
 
 
 def _floats(column: pa.Array) -> Array:
     filled = pc.fill_null(column, 0.0) if column.null_count else column
-    return filled.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    numbers: Array = filled.to_numpy(zero_copy_only=False)
+    return numbers.astype(np.float64, copy=False)

@@ -115,9 +115,7 @@ def _moments(function: str, stored: Stored) -> pa.Array:
 
 def _unscaled(stored: Stored) -> list[int]:
     parts = [stored[index].tolist() for index in range(LIMBS)]
-    return [
-        a + (b << 32) + (c << 64) + (d << 96) for a, b, c, d in zip(*parts, strict=True)
-    ]
+    return [a + (b << 32) + (c << 64) + (d << 96) for a, b, c, d in zip(*parts, strict=True)]
 
 
 def _decimals(
@@ -137,9 +135,7 @@ def _decimals(
             values.append(None)
         elif over or abs(number) >= limit:
             if ansi:
-                raise QueryFailure(
-                    "ARITHMETIC_OVERFLOW", f"{aggregate.function}: decimal overflow"
-                )
+                raise QueryFailure("ARITHMETIC_OVERFLOW", f"{aggregate.function}: decimal overflow")
             values.append(None)
         else:
             values.append(Decimal(number).scaleb(-scale, exact))

@@ -50,7 +50,8 @@ class Positions:
     def _coordinate(self, times: Array) -> Array:
         if self._times is not None:
             return np.searchsorted(self._times, times, side="right")
-        return np.clip(times - self._base, 0, self._width - 1)
+        clipped: Array = np.clip(times - self._base, 0, self._width - 1)
+        return clipped
 
     def find(self, keys: Array, times: Array) -> Array:
         """The position behind the last fragment of the key that ends at or before the time."""

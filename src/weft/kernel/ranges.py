@@ -57,8 +57,8 @@ def combine_ranges(operation: Operation, column: Arrays, low: Array, high: Array
     for level in np.unique(levels):
         chosen = many[levels == level]
         scan = _scan_objects if operation.objects else _scan_blocks
-        values = scan(operation, column, int(level), low[chosen], last[chosen])
-        for out, part in zip(result, values, strict=True):
+        combined = scan(operation, column, int(level), low[chosen], last[chosen])
+        for out, part in zip(result, combined, strict=True):
             out[chosen] = part
     return result
 

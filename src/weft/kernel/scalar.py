@@ -164,4 +164,3 @@ _OPERATORS: dict[str, Callable[[Call, list[pa.Array], bool], pa.Array]] = {
     "cast_bigint": _cast,
     "cast_double": _cast,
 }
-

@@ -14,7 +14,9 @@ _LONGS = ds.PyLongsSerDe()
 
 
 def _hll(value: Any) -> Any:
-    return ds.hll_sketch.deserialize(bytes(value)) if isinstance(value, (bytes, memoryview)) else value
+    return (
+        ds.hll_sketch.deserialize(bytes(value)) if isinstance(value, (bytes, memoryview)) else value
+    )
 
 
 def _kll_bigint(value: Any) -> Any:

@@ -103,9 +103,7 @@ class NodeState:
         }
         partials = {**self.partials, **other.partials}
         columns = {
-            name: partial_columns.concatenate(
-                [_column(self, partial), _column(other, partial)]
-            )
+            name: partial_columns.concatenate([_column(self, partial), _column(other, partial)])
             for name, partial in partials.items()
         }
         keys = np.concatenate([self.keys, other.keys])

@@ -53,8 +53,9 @@ class Woven:
 
     @property
     def rows(self) -> int:
-        done = sum(table.num_rows for tables in self.families.values() for table in tables)
-        return done + sum(table.num_rows for _, table in self.unfinished)
+        tables = [table for tables in self.families.values() for table in tables]
+        tables += [table for _, table in self.unfinished]
+        return sum(int(table.num_rows) for table in tables)
 
 
 class View:
@@ -143,9 +144,7 @@ class _Due:
     ends: Array
 
 
-def _due_windows(
-    shape: Shape, complete_from: Mapping[str, int], times: Array, step: Step
-) -> _Due:
+def _due_windows(shape: Shape, complete_from: Mapping[str, int], times: Array, step: Step) -> _Due:
     owners, starts, ends = [], [], []
     for index, query in enumerate(shape.queries):
         own = due_ends(query.window, step.before, step.now, complete_from[query.id], times)
@@ -181,9 +180,7 @@ def _raw_columns(
         decoded = encoders[group.node].groups.decode(pairs.keys)
         for index, (values, type_) in enumerate(zip(decoded, shape.key_types, strict=True)):
             columns[f"k{index}"] = from_stored(values, type_)
-    for index, (aggregate, inputs) in enumerate(
-        zip(shape.aggregates, shape.inputs, strict=True)
-    ):
+    for index, (aggregate, inputs) in enumerate(zip(shape.aggregates, shape.inputs, strict=True)):
         try:
             if isinstance(inputs, DistinctCount):
                 values = _distinct(inputs, group, due, pairs, states, satellites)
@@ -222,9 +219,7 @@ def _distinct(
     used, slots = np.unique(pairs.windows, return_inverse=True)
     totals = np.zeros(len(used) * width if len(used) * width < 1 << 26 else 0, np.int64)
     for found in view.positions.pairs(due.starts[used], due.ends[used]):
-        places, counts = np.unique(
-            found.windows * width + groups[found.keys], return_counts=True
-        )
+        places, counts = np.unique(found.windows * width + groups[found.keys], return_counts=True)
         if len(totals):
             totals[places] += counts
         else:
@@ -295,6 +290,4 @@ def family_schema(types: tuple[str, ...]) -> pa.Schema:
 
 def needed_horizon(queries: list[Query], now: int) -> int:
     """Fragments that end at or before this time are in no window that is still open."""
-    return min(
-        query.window.first_end_after(now) - query.window.range for query in queries
-    )
+    return min(query.window.first_end_after(now) - query.window.range for query in queries)

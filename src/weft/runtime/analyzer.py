@@ -49,6 +49,8 @@ class SparkAnalyzer:
             grouped = relation.groupBy(*[quote(field.name) for field in fields])
             from pyspark.sql import functions as F
 
-            return grouped.agg(F.expr(expression)).select(F.col("*")).drop(
-                *[field.name for field in fields]
+            return (
+                grouped.agg(F.expr(expression))
+                .select(F.col("*"))
+                .drop(*[field.name for field in fields])
             )

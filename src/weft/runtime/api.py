@@ -69,6 +69,7 @@ class Weft:
         self._sink: Sink = ResultStore()
         self._bind_stores(self._sink)
         self._lock = threading.RLock()
+        self._trigger: dict[str, Any] = {}
         self._recover()
 
     # streams and tables
@@ -189,8 +190,8 @@ class Weft:
         self,
         sink: Sink | None = None,
         *,
-        availableNow: bool | None = None,  # noqa: N803 - the names of Spark's trigger
-        processingTime: str | None = None,  # noqa: N803
+        availableNow: bool | None = None,
+        processingTime: str | None = None,
     ) -> Run:
         """Run all queries; without a sink, into the result store."""
         with self._lock:
@@ -243,9 +244,7 @@ class Weft:
             planned=self._planned,
             progress=run.report,
         )
-        return Loom(
-            log, lease, added.schema, sink, self._settings, self._identity.lanes, hooks
-        )
+        return Loom(log, lease, added.schema, sink, self._settings, self._identity.lanes, hooks)
 
     def _stream_run(self, loom: Loom, added: Source, trigger: dict[str, Any]) -> StreamRun:
         name = loom.stream.name
@@ -321,7 +320,9 @@ class Weft:
             if entry["family"] == wanted
         ]
         names = output_names(len(query.columns))
-        types = [f"{name} {type_}" for name, type_ in zip(names[1:], query.output_types, strict=True)]
+        types = [
+            f"{name} {type_}" for name, type_ in zip(names[1:], query.output_types, strict=True)
+        ]
         schema = ", ".join([f"{QUERY_COLUMN} string", *types])
         if files:
             rows = self._spark.read.schema(schema).parquet(*files)
@@ -329,7 +330,10 @@ class Weft:
             rows = self._spark.createDataFrame([], schema)
         chosen = rows.where(F.col(QUERY_COLUMN) == query.id)
         return chosen.select(
-            *(F.col(c).alias(column.name) for c, column in zip(names[1:], query.columns, strict=True))
+            *(
+                F.col(c).alias(column.name)
+                for c, column in zip(names[1:], query.columns, strict=True)
+            )
         )
 
     def _memory_results(
@@ -352,8 +356,7 @@ class Weft:
         """Take over what the checkpoint holds; rebuild a catalog that is lost."""
         self._columns: dict[str, set[str]] = {}
         self._recorded: set[int] = set()
-        self._trigger: dict[str, Any] = {}
-        streams = [name for name in self._storage.list("streams") if name[0] != "."]
+        streams = [name for name in self._storage.names("streams") if name[0] != "."]
         empty = self._catalog.fingerprint()[0] == 0
         for name in streams:
             log = self._log(name)

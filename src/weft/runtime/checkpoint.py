@@ -23,7 +23,7 @@ class Identity:
 def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identity:
     """The identity of a checkpoint, which is made if the folder is empty or absent."""
     if not storage.exists(_FILE):
-        strangers = [name for name in storage.list("") if not name.startswith(".")]
+        strangers = [name for name in storage.names("") if not name.startswith(".")]
         if strangers:
             raise CheckpointError(
                 "FOREIGN_CHECKPOINT",
@@ -36,9 +36,7 @@ def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identi
     if not isinstance(found, dict) or not {"format", "project", "lanes"} <= found.keys():
         raise CheckpointError("DAMAGED", path=_FILE, detail="it lacks a field")
     if found["format"] > FORMAT:
-        raise CheckpointError(
-            "NEWER_FORMAT", path=storage.uri, found=found["format"], known=FORMAT
-        )
+        raise CheckpointError("NEWER_FORMAT", path=storage.uri, found=found["format"], known=FORMAT)
     if project is not None and found["project"] != project:
         raise CheckpointError(
             "FOREIGN_CHECKPOINT",

@@ -7,6 +7,7 @@ they too are exactly once; `results(name)` reads the batches that Spark has comm
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -40,13 +41,12 @@ class FallbackRun:
         self._frame, self._storage = frame, storage
         self._sink = sink.sink_of(record.name) if isinstance(sink, RouteSink) else sink
 
-    def start(self, trigger: dict[str, object]) -> StreamingQuery:
+    def start(self, trigger: dict[str, Any]) -> StreamingQuery:
         folder = fallback_folder(self.record.id)
         writer = self._frame.writeStream.foreachBatch(self._write).outputMode("append")
-        writer = writer.option(
-            "checkpointLocation", self._storage.spark_path(f"{folder}/spark")
-        )
-        return writer.trigger(**trigger).start()  # type: ignore[arg-type]
+        writer = writer.option("checkpointLocation", self._storage.spark_path(f"{folder}/spark"))
+        started: StreamingQuery = writer.trigger(**trigger).start()
+        return started
 
     def _write(self, rows: DataFrame, batch: int) -> None:
         if isinstance(self._sink, ResultStore):
@@ -83,10 +83,10 @@ def fallback_results(
 ) -> DataFrame:
     """The results of a query in batches that Spark has committed."""
     folder = fallback_folder(query_id)
-    done = {name for name in storage.list(f"{folder}/spark/commits") if name.isdigit()}
+    done = {name for name in storage.names(f"{folder}/spark/commits") if name.isdigit()}
     names = [
         name
-        for name in storage.list(f"{folder}/results")
+        for name in storage.names(f"{folder}/results")
         if name.removeprefix("batch=") in done or _below(name, done)
     ]
     schema = frame.schema
@@ -99,5 +99,3 @@ def fallback_results(
 def _below(name: str, done: set[str]) -> bool:
     """Spark deletes the marks of old commits: a batch below the last one is committed."""
     return bool(done) and int(name.removeprefix("batch=")) < max(map(int, done))
-
-

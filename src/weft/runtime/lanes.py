@@ -106,9 +106,7 @@ def _run_lane(work: LaneWork, lane: Lane) -> Iterator[tuple[str, Any]]:
         yield "late", pairs
     opened, old = opened.read(log, work.files, lane)
     state = opened.with_rows(old).with_rows(new)
-    woven = weave(
-        program, state.states, state.encoders, Step(work.before, work.now, work.ansi)
-    )
+    woven = weave(program, state.states, state.encoders, Step(work.before, work.now, work.ansi))
     sink = ResultStore(work.results_root)
     for name, tables in woven.families.items():
         table = pa.concat_tables(tables).sort_by("query")
@@ -130,5 +128,3 @@ def _place(program: Any, shape: Shape) -> tuple[int, int]:
             if candidate is shape:
                 return group, index
     raise LookupError("a shape is always of its program")
-
-

@@ -52,9 +52,7 @@ def signature_sql(node: Node) -> list[str]:
 def fragments(rows: DataFrame, node: Node, stream: StreamSchema) -> DataFrame:
     """The fragments of a node for the rows of a micro-batch."""
     time = stream.time_micros
-    grouping: list[Column] = [
-        F.expr(fragment_end_sql(node.fragments, time)).alias(FRAGMENT_END)
-    ]
+    grouping: list[Column] = [F.expr(fragment_end_sql(node.fragments, time)).alias(FRAGMENT_END)]
     words = signature_sql(node)
     grouping += [F.expr(sql).alias(signature_column(i)) for i, sql in enumerate(words)]
     grouping += [

@@ -93,7 +93,8 @@ class StreamLog:
 
     def commit(self, name: str) -> Commit:
         path = f"{self._folder}/commits/{name}.json"
-        return _read(self.storage, path, Commit)
+        found: Commit = _read(self.storage, path, Commit)
+        return found
 
     def put_commit(self, commit: Commit) -> None:
         """Put a commit in place; refused if the step is committed already."""
@@ -107,7 +108,8 @@ class StreamLog:
         path = f"{self._folder}/intents/{batch:012d}.json"
         if not self.storage.exists(path):
             return None
-        return _read(self.storage, path, Intent)
+        found: Intent = _read(self.storage, path, Intent)
+        return found
 
     def put_intent(self, intent: Intent) -> None:
         path = f"{self._folder}/intents/{intent.batch:012d}.json"
@@ -131,8 +133,11 @@ class StreamLog:
         self._plans[plan.version] = plan
 
     def plan_versions(self) -> list[int]:
-        return [int(name[:8]) for name in self.storage.list(f"{self._folder}/plans")
-                if name.endswith(".json")]
+        return [
+            int(name[:8])
+            for name in self.storage.names(f"{self._folder}/plans")
+            if name.endswith(".json")
+        ]
 
     def result_files(self) -> list[Entry]:
         """All committed result files, oldest first."""
@@ -160,7 +165,7 @@ class StreamLog:
         for name in names[:-KEPT_COMMITS]:
             if name <= base:
                 self.storage.delete(f"{self._folder}/commits/{name}.json")
-        for file in self.storage.list(f"{self._folder}/intents"):
+        for file in self.storage.names(f"{self._folder}/intents"):
             if file < f"{last.batch:012d}.json" and file.endswith(".json"):
                 self.storage.delete(f"{self._folder}/intents/{file}")
         needed = {entry["version"] for entry in (*last.state, *last.history)}
@@ -169,7 +174,7 @@ class StreamLog:
             if version < last.plan_version and version not in needed:
                 self.storage.delete(f"{self._folder}/plans/{version:08d}.json")
                 self._plans.pop(version, None)
-        for file in self.storage.list(f"{self._folder}/results"):
+        for file in self.storage.names(f"{self._folder}/results"):
             if file.endswith(".json") and file[:-5] < base:
                 self.storage.delete(f"{self._folder}/results/{file}")
 
@@ -178,7 +183,7 @@ class StreamLog:
             yield self.commit(name)
 
     def _commit_names(self) -> list[str]:
-        files = self.storage.list(f"{self._folder}/commits")
+        files = self.storage.names(f"{self._folder}/commits")
         return [file[:-5] for file in files if file.endswith(".json") and file[0] != "."]
 
 

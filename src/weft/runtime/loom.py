@@ -153,10 +153,10 @@ class Loom:
         """Refuse to start on a checkpoint that does not fit."""
         last = self._last
         storage = self.log.storage
-        offsets = storage.list(f"{self.spark_checkpoint}/offsets")
+        offsets = storage.names(f"{self.spark_checkpoint}/offsets")
         has_spark = any(name.isdigit() for name in offsets)
         if last is None:
-            if any(name.isdigit() for name in storage.list(f"{self.spark_checkpoint}/commits")):
+            if any(name.isdigit() for name in storage.names(f"{self.spark_checkpoint}/commits")):
                 raise CheckpointError(
                     "SPARK_CHECKPOINT",
                     detail=f"Spark has finished batches of '{self.stream.name}', weft has none",
@@ -267,12 +267,12 @@ class Loom:
     def _remove_orphans(self, work: _Work) -> None:
         """Delete what an earlier attempt at this step left behind."""
         for kind in ("state", "handoff"):
-            for name in self.log.storage.list(self.log.folder(kind)):
+            for name in self.log.storage.names(self.log.folder(kind)):
                 if name.startswith(f"{work.step}-"):
                     self.log.storage.delete(f"{self.log.folder(kind)}/{name}")
         for store in _stores(self._sink):
-            for family in store.storage.list(""):
-                for name in store.storage.list(family):
+            for family in store.storage.names(""):
+                for name in store.storage.names(family):
                     if name.startswith(f"{self.stream.name}-{work.step}-"):
                         store.storage.delete(f"{family}/{name}")
 
@@ -334,16 +334,14 @@ class Loom:
         last = self._last
         if self._open_version != plan.version:
             self._open, self._open_version = None, plan.version
-        horizons = statefiles.horizons(
-            plan, intent.watermark, dict(last.horizons) if last else {}
-        )
+        horizons = statefiles.horizons(plan, intent.watermark, dict(last.horizons) if last else {})
         in_lanes = self._in_lanes(last)
         if work.rows is not None:
-            with _timed(work, "level1"):
+            with _Timed(work, "level1"):
                 self._level1(work, plan, self._lanes if in_lanes else None, intent)
             reach("after_state")
         step = Step(intent.watermark_before, intent.watermark, _is_ansi(intent.settings))
-        with _timed(work, "kernel"):
+        with _Timed(work, "kernel"):
             if in_lanes:
                 outcome = self._kernel_in_lanes(work, program, step, horizons)
             else:
@@ -351,17 +349,17 @@ class Loom:
             self._project(work, outcome, intent)
         if outcome.failures:
             raise _Failed(outcome.failures)
-        with _timed(work, "sink"):
+        with _Timed(work, "sink"):
             entries = outcome.written + self._write(work, outcome.families, plan)
             delivered = sum(t.num_rows for tables in outcome.families.values() for t in tables)
             work.seen["results"] = delivered + sum(entry["rows"] for entry in outcome.written)
         reach("after_results")
         kept, gone = statefiles.live([*(last.state if last else ()), *work.new_files], horizons)
-        with _timed(work, "compact"):
+        with _Timed(work, "compact"):
             kept, replaced = self._compact(work, kept, horizons)
         commit = self._commit(work, intent, plan, offsets, outcome, entries, kept, horizons)
         reach("before_commit")
-        with _timed(work, "commit"):
+        with _Timed(work, "commit"):
             self.lease.check()
             self.log.put_commit(commit)
         reach("after_commit")
@@ -386,9 +384,7 @@ class Loom:
         expanded = sum(_memory_estimate(self.log, entry) for entry in files)
         return expanded > self._settings.driver_cap_bytes
 
-    def _level1(
-        self, work: _Work, plan: SharedPlan, lanes: int | None, intent: Intent
-    ) -> None:
+    def _level1(self, work: _Work, plan: SharedPlan, lanes: int | None, intent: Intent) -> None:
         """Write the batch's fragments; count its rows and find its latest event time."""
         assert work.rows is not None
         work.new_files = []
@@ -586,7 +582,7 @@ class Loom:
         self.log.prune(commit)
         named = {entry["name"].split("/")[3] for entry in commit.state}
         folder = self.log.folder("state")
-        for name in self.log.storage.list(folder):
+        for name in self.log.storage.names(folder):
             if name not in named and name < f"{commit.batch:012d}":
                 self.log.storage.delete(f"{folder}/{name}")
 
@@ -632,7 +628,7 @@ class _Outcome:
     written: list[Entry] = field(default_factory=list)
 
 
-class _timed:
+class _Timed:
     """Adds the time of a block to a step's durations."""
 
     def __init__(self, work: _Work, name: str) -> None:
@@ -667,6 +663,7 @@ def _stores(sink: Sink) -> list[ResultStore]:
     if isinstance(sink, ResultStore):
         return [sink]
     if isinstance(sink, RouteSink):
-        return [store for inner in (sink.default, *sink.routes.values()) for store in _stores(inner)]
+        return [
+            store for inner in (sink.default, *sink.routes.values()) for store in _stores(inner)
+        ]
     return []
-

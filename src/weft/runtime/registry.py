@@ -137,5 +137,3 @@ class Registry:
     def quarantine(self, query_id: str, error: str) -> None:
         self._catalog.set_status(int(query_id.rsplit("@", 1)[1]), QUARANTINED, error)
         self.forget_live()
-
-

@@ -127,7 +127,11 @@ class StreamRun:
             self._halt()
 
     def _ended(self, query: StreamingQuery) -> bool:
-        return bool(query.awaitTermination(_POLL_SECONDS))
+        if query.isActive:
+            time.sleep(_POLL_SECONDS)
+            return False
+        query.awaitTermination()
+        return True
 
     def _halt(self) -> None:
         """Stop Spark's query between two steps."""
@@ -180,11 +184,11 @@ class Run:
         )
 
     @property
-    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802
+    def lastProgress(self) -> dict[str, Any] | None:
         return asdict(self._progress[-1]) if self._progress else None
 
     @property
-    def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802
+    def recentProgress(self) -> list[dict[str, Any]]:
         return [asdict(progress) for progress in list(self._progress)]
 
     @property
@@ -209,7 +213,7 @@ class Run:
                 return error
         return None
 
-    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
+    def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait for the end; whether it came. Raises what ended the run, if it failed."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.isActive:
@@ -225,7 +229,7 @@ class Run:
         self._raise()
         return True
 
-    def processAllAvailable(self) -> None:  # noqa: N802
+    def processAllAvailable(self) -> None:
         """Run all data that is there now, and flush what it makes due."""
         for stream in self._streams:
             stream.process_all_available()

@@ -56,9 +56,7 @@ def source(name: str, frame: DataFrame, time: str | None, watermark: str | None)
     elif own:
         delay = int(column.metadata[_WATERMARK]) * 1000
     else:
-        raise CatalogError(
-            "WATERMARK", name=name, detail="give watermark=, such as '10 seconds'"
-        )
+        raise CatalogError("WATERMARK", name=name, detail="give watermark=, such as '10 seconds'")
     fields = tuple(Field(f.name, f.dataType.simpleString()) for f in frame.schema.fields)
     lowered = [f.name.lower() for f in fields]
     if len(set(lowered)) != len(lowered):

@@ -42,9 +42,7 @@ def write(
     ]
 
 
-def describe(
-    log: StreamLog, name: str, node: str, version: int, lane: int | None = None
-) -> Entry:
+def describe(log: StreamLog, name: str, node: str, version: int, lane: int | None = None) -> Entry:
     """The manifest entry of a state file."""
     storage = log.storage
     metadata = pq.ParquetFile(storage.path(name), filesystem=storage.filesystem).metadata
@@ -168,12 +166,12 @@ def _combine_moments_sql(column: str) -> str:
 
 def _data_files(log: StreamLog, target: str) -> list[tuple[str, int | None]]:
     found: list[tuple[str, int | None]] = []
-    for name in log.storage.list(target):
+    for name in log.storage.names(target):
         if name.endswith(".parquet"):
             found.append((f"{target}/{name}", None))
         elif name.startswith("lane="):
             lane = int(name[5:])
-            inner = log.storage.list(f"{target}/{name}")
+            inner = log.storage.names(f"{target}/{name}")
             found += [
                 (f"{target}/{name}/{file}", lane) for file in inner if file.endswith(".parquet")
             ]

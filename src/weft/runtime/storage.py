@@ -50,7 +50,7 @@ class Storage:
     def exists(self, name: str) -> bool:
         return bool(self.filesystem.get_file_info(self.path(name)).type != fs.FileType.NotFound)
 
-    def list(self, folder: str) -> list[str]:
+    def names(self, folder: str) -> list[str]:
         """The names of the files in a folder, sorted; none if there is no such folder."""
         selector = fs.FileSelector(self.path(folder), allow_not_found=True)
         return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
