@@ -1,11 +1,10 @@
 """How a rate is taken: the same rule for weft and for every Spark peer.
 
 A run reads all its files with ``availableNow``. Its seconds go from the start of its first
-micro-batch to the end of its last one, no-data batch included, as Spark reports them: a progress
-event's ``timestamp`` is the batch's start and ``durationMs.triggerExecution`` its length, from
-asking the source for offsets to the written commit. Starting the process, the session and the
-query is outside; planning, state, results and commits are inside. Of several queries run side by
-side, the first start and the last end count.
+micro-batch, as Spark's progress reports it, to the return of ``awaitTermination``: reading,
+planning, state, results, commits and the last step without data are inside; starting the process,
+the session and the query is outside. Of several queries run side by side, the first start and the
+last end count. Every contender has a warm-up run before, in the same session.
 """
 
 from __future__ import annotations
@@ -70,12 +69,12 @@ def combine(runs: Iterable[Measurement]) -> Measurement:
     )
 
 
-def batch_seconds(progress: Iterable[Progress]) -> float:
-    """Seconds from the first batch's start to the last batch's end, over one or more queries."""
-    spans = [_span(event) for event in progress]
-    if not spans:
+def seconds_from_first_batch(progress: Iterable[Progress], ended: float) -> float:
+    """Seconds from the first micro-batch's start, of one or more queries, to ``ended``."""
+    starts = [_start(event) for event in progress]
+    if not starts:
         raise ValueError("no micro-batch has run")
-    return max(end for _, end in spans) - min(start for start, _ in spans)
+    return ended - min(starts)
 
 
 def input_rows(progress: Iterable[Progress]) -> int:
@@ -97,6 +96,5 @@ def phase_seconds(progress: Iterable[Progress]) -> dict[str, float]:
     return totals
 
 
-def _span(event: Progress) -> tuple[float, float]:
-    start = datetime.fromisoformat(str(event["timestamp"]).replace("Z", "+00:00")).timestamp()
-    return start, start + event["durationMs"].get("triggerExecution", 0) / 1000
+def _start(event: Progress) -> float:
+    return datetime.fromisoformat(str(event["timestamp"])).timestamp()

@@ -60,12 +60,25 @@ def store_events(
 
 
 def store_events_csv(
-    spark: SparkSession, folder: Path, rows: int, files: int, seed: int = 1, rate: int = RATE
+    spark: SparkSession,
+    folder: Path,
+    rows: int,
+    files: int,
+    seed: int = 1,
+    rate: int = RATE,
+    interleaved: bool = False,
 ) -> StoredStream:
-    """The events as CSV files in stream order, times in milliseconds."""
-    recipe = f"events in milliseconds seed={seed} rate={rate}"
+    """The events as CSV files, times in milliseconds.
+
+    Files follow each other in stream order, or with ``interleaved`` each holds every
+    ``files``-th event: for an engine that reads all of its files at the same time.
+    """
+    recipe = f"events in milliseconds seed={seed} rate={rate} interleaved={interleaved}"
 
     def make(numbers: DataFrame) -> DataFrame:
+        if interleaved:
+            each = rows // files
+            numbers = numbers.selectExpr(f"(id % {each}) * {files} + id DIV {each} AS id")
         return events_in_milliseconds(numbers, seed, rate)
 
     return store(spark, make, folder, rows, files, recipe, format="csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -9,10 +10,10 @@ from pyspark.sql import functions as F
 
 from weft.bench.measure import (
     Measurement,
-    batch_seconds,
     data_batches,
     input_rows,
     phase_seconds,
+    seconds_from_first_batch,
 )
 from weft.bench.scratch import fresh
 from weft.workloads.events import WATERMARK
@@ -35,11 +36,12 @@ def floor(
         .start()
     )
     running.awaitTermination()
+    ended = time.time()
     progress = running.recentProgress
     return Measurement(
         name="floor: one tumbling 10 s count, noop sink",
         rows=input_rows(progress),
-        seconds=(batch_seconds(progress),),
+        seconds=(seconds_from_first_batch(progress, ended),),
         batches=data_batches(progress),
         details=phase_seconds(progress),
     )

@@ -6,6 +6,7 @@ cores, set by the session. Rows are counted once, however many queries read them
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,10 +15,10 @@ from pyspark.sql.streaming import StreamingQuery
 
 from weft.bench.measure import (
     Measurement,
-    batch_seconds,
     data_batches,
     input_rows,
     phase_seconds,
+    seconds_from_first_batch,
 )
 from weft.bench.scratch import fresh
 from weft.workloads.events import WATERMARK
@@ -39,6 +40,7 @@ def plain_spark(
     ]
     for query in running:
         query.awaitTermination()
+    ended = time.time()
     progress = [event for query in running for event in query.recentProgress]
     read = input_rows(progress) // len(queries)
     if read != stream.rows:
@@ -46,7 +48,7 @@ def plain_spark(
     return Measurement(
         name=f"plain Spark, {len(queries)} quer{'y' if len(queries) == 1 else 'ies'}",
         rows=read,
-        seconds=(batch_seconds(progress),),
+        seconds=(seconds_from_first_batch(progress, ended),),
         results=sum(
             spark.read.parquet(str(folder / query.name / "out")).count() for query in queries
         ),
