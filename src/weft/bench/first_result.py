@@ -14,12 +14,13 @@ import time
 
 from weft.workloads.stored import StoredStream
 
+_MODULE = "weft.bench.first_result"
 _READY = "first result:"
 
 
 def seconds_to_first_result(stream: StoredStream, files_per_batch: int, queries: int) -> float:
     """Seconds from starting a process to its first readable result."""
-    command = [sys.executable, "-m", __spec__.name if __spec__ else __name__]
+    command = [sys.executable, "-m", _MODULE]
     arguments = [str(stream.folder), stream.schema, str(files_per_batch), str(queries)]
     started = time.perf_counter()
     child = subprocess.Popen(

@@ -133,7 +133,7 @@ class WindowBench:
             query.name: self._weft(f"weft, 60 s / {query.window.slide / 1000:g} s", [query])
             for query in slide_sweep()
         }
-        return [_flatness("slide sweep, 60 s window: fastest / slowest", contenders, self)]
+        return [self._flatness("slide sweep, 60 s window: fastest / slowest", contenders)]
 
     def counts(self) -> list[Comparison]:
         """More and more tumbling windows."""
@@ -141,7 +141,7 @@ class WindowBench:
             str(count): self._weft(f"weft, {count} tumbling of 1–20 s", random_tumbling(count))
             for count in WINDOW_COUNTS
         }
-        return [_flatness("window count sweep, 1 to 1000: fastest / slowest", contenders, self)]
+        return [self._flatness("window count sweep, 1 to 1000: fastest / slowest", contenders)]
 
     def milliseconds(self) -> list[Comparison]:
         """The window count sweep with lengths in milliseconds: almost no two windows alike."""
@@ -153,7 +153,7 @@ class WindowBench:
             for count in WINDOW_COUNTS
         }
         name = "window count sweep, any millisecond: fastest / slowest"
-        return [_flatness(name, contenders, self, target=None)]
+        return [self._flatness(name, contenders, target=None)]
 
     def flink(self) -> list[Comparison]:
         """A hundred distinct sliding windows of Flink on the same CSV."""
@@ -273,6 +273,16 @@ class WindowBench:
         self.measurements += found.values()
         return found
 
+    def _flatness(
+        self,
+        name: str,
+        contenders: Mapping[str, Callable[[StoredStream], Measurement]],
+        target: float | None = 1.5,
+    ) -> Comparison:
+        rates = sorted(m.rows_per_second for m in self._take_turns(contenders).values())
+        shown = f"{number(rates[0])}–{number(rates[-1])} rows/s"
+        return Comparison(name, shown, "–", rates[-1] / rates[0], "at most", target)
+
     def _for_flink(self, rows: int) -> StoredStream:
         folder = self._work / f"events-csv-flink-{rows}"
         return store_events_csv(self._spark, folder, rows, 2, interleaved=True)
@@ -345,18 +355,6 @@ def main(
     else:
         Console().print(render(report))
     return report
-
-
-def _flatness(
-    name: str,
-    contenders: Mapping[str, Callable[[StoredStream], Measurement]],
-    bench: WindowBench,
-    target: float | None = 1.5,
-) -> Comparison:
-    found = bench._take_turns(contenders).values()
-    rates = sorted(measured.rows_per_second for measured in found)
-    shown = f"{number(rates[0])}–{number(rates[-1])} rows/s"
-    return Comparison(name, shown, "–", rates[-1] / rates[0], "at most", target)
 
 
 def _timestamped(source: DataFrame) -> DataFrame:
