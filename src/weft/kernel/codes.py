@@ -110,11 +110,17 @@ def _sort_order(columns: list[pa.Array]) -> Array:
             codes, valid, _ = direct
             keys += [valid, np.where(valid, codes, 0)]
         else:
-            ranks = pc.rank(
-                column, sort_keys="ascending", null_placement="at_start", tiebreaker="dense"
-            )
-            keys.append(ranks.to_numpy().astype(np.int64))
+            keys.append(_ranks(column))
     return np.lexsort(keys[::-1])
+
+
+def _ranks(column: pa.Array) -> Array:
+    """The rank of each value among the distinct ones; NULLs rank first."""
+    encoded = column.dictionary_encode()
+    ranks = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    ranks[-1] = -1
+    return ranks[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
 
 
 def _validity(values: pa.Array) -> Array:

@@ -44,16 +44,19 @@ def merge_hll(left: Any, right: Any) -> Any:
 def merge_kll_bigint(left: Any, right: Any) -> Any:
     if left is None or right is None:
         return right if left is None else left
-    merged = ds.kll_items_sketch(_kll_bigint(left))
-    merged.merge(_kll_bigint(right))
-    return merged
+    return _merged(ds.kll_items_sketch, _kll_bigint(left), _kll_bigint(right))
 
 
 def merge_kll_double(left: Any, right: Any) -> Any:
     if left is None or right is None:
         return right if left is None else left
-    merged = ds.kll_doubles_sketch(_kll_double(left))
-    merged.merge(_kll_double(right))
+    return _merged(ds.kll_doubles_sketch, _kll_double(left), _kll_double(right))
+
+
+def _merged(kind: Any, left: Any, right: Any) -> Any:
+    merged = kind(max(left.k, right.k))
+    merged.merge(left)
+    merged.merge(right)
     return merged
 
 

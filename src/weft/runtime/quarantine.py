@@ -6,6 +6,7 @@ batch's rows: a set that fails is halved until single queries remain.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
@@ -23,7 +24,13 @@ def culprits(
     """The queries that fail on these rows, each with its error."""
     suspects = [query for query in queries if can_raise(query)]
     found: dict[str, QueryFailure] = {}
-    _bisect(rows, suspects, stream, found)
+    logger = logging.getLogger("SQLQueryContextLogger")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        _bisect(rows, suspects, stream, found)
+    finally:
+        logger.setLevel(level)
     return found
 
 

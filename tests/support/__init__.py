@@ -1,0 +1,1 @@
+"""Helpers that run weft for tests."""
