@@ -1,36 +1,76 @@
-"""EXPLAIN: the shared plan as text, JSON and SVG."""
+"""EXPLAIN: the shared plan as text, JSON and SVG.
+
+`outline` labels a plan's parts and `cost` counts its operations; `text`, `document` and `svg`
+write them. Nothing here knows Spark.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import Any
 
 from weft.algebra.plan import SharedPlan
+from weft.explain import document, svg, text
+from weft.explain.outline import FallbackNote, Measured, Outline, outline
 
-
-@dataclass(frozen=True)
-class FallbackNote:
-    """A query that runs alone, and why."""
-
-    query: str
-    stream: str
-    reason: str
+__all__ = ["Explanation", "FallbackNote", "Measured", "explain"]
 
 
 @dataclass(frozen=True)
 class Explanation:
+    """A shared plan, explained: `print` it, or take it as JSON or SVG; notebooks draw it.
+
+    `rate` is in rows per second of event time; without one the measured rate is taken, else
+    1000 rows per second are assumed, and the text says so.
+    """
+
     plans: tuple[SharedPlan, ...]
     fallbacks: tuple[FallbackNote, ...]
     only: str | None = None
+    rate: float | None = None
+    measured: tuple[Measured, ...] = ()
+
+    @cached_property
+    def outline(self) -> Outline:
+        return outline(self.plans, self.fallbacks, self.rate, self.measured)
 
     def __str__(self) -> str:
-        return "\n".join(f"{p.stream.name}: {len(p.queries)} queries" for p in self.plans)
+        if self.only is not None:
+            return text.query_text(self.outline, self.only)
+        return text.text(self.outline)
+
+    def summary(self) -> str:
+        """How much is shared and what it saves, in a few lines."""
+        return text.summary(self.outline)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as values that `json.dumps` takes; see docs/explain.md."""
+        return document.document(self.outline, self.only)
+
+    def to_svg(self) -> str:
+        """A drawing: stream, nodes, weave groups, queries."""
+        return svg.svg(self.outline, self.only)
+
+    def with_measured(self, measured: Sequence[Measured]) -> Explanation:
+        """The same plan beside what a run counted."""
+        return replace(self, measured=tuple(measured))
 
     def _repr_html_(self) -> str:
-        return f"<pre>{self}</pre>"
+        return (
+            f"<div>{self.to_svg()}<details><summary>EXPLAIN as text</summary>"
+            f"<pre>{escape(str(self))}</pre></details></div>"
+        )
 
 
 def explain(
-    plans: Sequence[SharedPlan], fallbacks: Sequence[FallbackNote], only: str | None = None
+    plans: Sequence[SharedPlan],
+    fallbacks: Sequence[FallbackNote],
+    only: str | None = None,
+    *,
+    rate: float | None = None,
 ) -> Explanation:
-    return Explanation(tuple(plans), tuple(fallbacks), only)
+    """Explain the plans of a weft; with `only`, one query's part of them."""
+    return Explanation(tuple(plans), tuple(fallbacks), only, rate)

@@ -1,0 +1,198 @@
+"""EXPLAIN as JSON: everything by name, nothing summarised. Durations are in microseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.algebra.partial import Invertible
+from weft.algebra.query import Query
+from weft.explain.cost import Cost, EdgeRate, query_cost
+from weft.explain.outline import (
+    FallbackNote,
+    GroupView,
+    Measured,
+    NodeView,
+    Outline,
+    RateIs,
+    StreamView,
+    aggregate_label,
+)
+from weft.explain.wording import edge_text, readable, window_text
+
+FORMAT = 1
+
+
+def document(outline: Outline, only: str | None = None) -> dict[str, Any]:
+    """The whole plan, or one query's part of it."""
+    if only is not None:
+        return _part(outline, only)
+    return {
+        "format": FORMAT,
+        "streams": [_stream(stream) for stream in outline.streams],
+        "fallbacks": [_fallback(note) for note in outline.fallbacks],
+    }
+
+
+def _part(outline: Outline, name: str) -> dict[str, Any]:
+    found = outline.find(name)
+    body: dict[str, Any] = {"format": FORMAT, "query": name}
+    if found is None:
+        return body | {"status": "not in a plan"}
+    if isinstance(found, FallbackNote):
+        return body | {"status": "fallback", **_fallback(found)}
+    stream, query = found
+    return body | {
+        "status": "shared",
+        "stream": stream.name,
+        **_query(stream, query),
+        "node_details": [_node(node) for node in stream.nodes_of(query)],
+        "group_details": _group(stream.group_of(query)),
+    }
+
+
+def _stream(stream: StreamView) -> dict[str, Any]:
+    schema = stream.plan.stream
+    body = {
+        "stream": stream.name,
+        "plan_version": stream.plan.version,
+        "time": schema.time,
+        "watermark_delay": schema.delay,
+        "columns": list(stream.plan.columns),
+        "nodes": [_node(node) for node in stream.nodes],
+        "groups": [_group(group) for group in stream.groups],
+        "queries": [_query(stream, query) for query in stream.plan.queries],
+        "cost": _cost(stream.cost, stream.rate_is),
+    }
+    if stream.measured is not None:
+        body["measured"] = _measured(stream, stream.measured)
+    return body
+
+
+def _node(node: NodeView) -> dict[str, Any]:
+    fragments = node.node.fragments
+    return {
+        "label": node.label,
+        "id": node.node.id,
+        "title": node.title,
+        "keys": node.keys,
+        "distinct": node.distinct,
+        "fragments": {
+            "pane": fragments.pane or None,
+            "offset": fragments.offset,
+            "edge_classes": [
+                {
+                    "slide": edge.slide,
+                    "residue": edge.residue,
+                    "text": edge_text(edge.slide, [edge.residue]),
+                }
+                for edge in fragments.classes
+            ],
+            **_edge_rate(node.cost.fragments),
+        },
+        "predicates": [
+            {"bit": bit, "sql": readable(predicate.sql)}
+            for bit, predicate in enumerate(node.node.predicates)
+        ],
+        "keeps_all_rows": node.node.keeps_all_rows,
+        "partials": [
+            {
+                "name": partial.name,
+                "label": view.label,
+                "lift": partial.lift,
+                "type": partial.type,
+                "combine": partial.combine.name,
+                "invertible": isinstance(partial.combine, Invertible),
+                "queries": list(view.readers),
+            }
+            for partial, view in zip(node.node.partials, node.partials, strict=True)
+        ],
+        "queries": node.names,
+        "groups": [group.label for group in node.groups],
+        "operations_per_second": {
+            "level1": node.cost.level1,
+            "level2": node.cost.level2,
+            "level3": node.cost.level3,
+        },
+    }
+
+
+def _group(group: GroupView) -> dict[str, Any]:
+    return {
+        "label": group.label,
+        "node": group.node,
+        "predicate": group.predicate,
+        "bit": group.bit,
+        "queries": group.names,
+        "overlap": group.overlap,
+        **_edge_rate(group.edge_rate),
+    }
+
+
+def _query(stream: StreamView, query: Query) -> dict[str, Any]:
+    window = query.window
+    group = stream.group_of(query)
+    return {
+        "name": query.name,
+        "id": query.id,
+        "window": {
+            "range": window.range,
+            "slide": window.slide,
+            "start": window.start,
+            "text": window_text(window),
+        },
+        "keys": [readable(key.sql) for key in query.keys],
+        "predicate": group.predicate,
+        "aggregates": [aggregate_label(aggregate) for aggregate in query.aggregates],
+        "columns": [{"name": column.name, "type": column.type} for column in query.columns],
+        "nodes": [node.label for node in stream.nodes_of(query)],
+        "group": group.label,
+        "operations_per_second": {
+            "alone": query_cost(query, stream.cost.rate),
+            "plain_spark": stream.cost.rate * window.overlap,
+        },
+    }
+
+
+def _cost(cost: Cost, rate_is: RateIs) -> dict[str, Any]:
+    return {
+        "model": "triops",
+        "rate": cost.rate,
+        "rate_is": rate_is,
+        "plain_spark": cost.plain_spark,
+        "row_copies": cost.overlap,
+        "alone": cost.alone,
+        "shared": cost.shared,
+        "level1": cost.level1,
+        "level2": cost.level2,
+        "level3": cost.level3,
+        "exact": cost.exact,
+        "saves": cost.saves,
+        "saves_plain_spark": cost.saves_plain_spark,
+    }
+
+
+def _measured(stream: StreamView, measured: Measured) -> dict[str, Any]:
+    return {
+        "batches": measured.batches,
+        "rows": measured.rows,
+        "rows_per_second": measured.rows_per_second,
+        "event_rate": measured.event_rate,
+        "results": measured.results,
+        "late_rows": measured.late_rows,
+        "null_times": measured.null_times,
+        "watermark": measured.watermark,
+        "state_rows": measured.state_rows,
+        "state_bytes": measured.state_bytes,
+        "state_rows_by_node": {
+            node.label: measured.state_rows_by_node.get(node.node.id, 0) for node in stream.nodes
+        },
+        "seconds": measured.seconds,
+    }
+
+
+def _edge_rate(rate: EdgeRate) -> dict[str, Any]:
+    return {"edge_rate": rate.per_second, "edge_rate_exact": rate.exact}
+
+
+def _fallback(note: FallbackNote) -> dict[str, Any]:
+    return {"query": note.query, "stream": note.stream, "reason": note.reason}

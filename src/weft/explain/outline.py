@@ -1,0 +1,313 @@
+"""A shared plan as people look at it: nodes N1, N2, …, weave groups G1, G2, …, who reads what.
+
+Text, JSON and SVG are all written from an `Outline`, so they name the same things alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal as OneOf
+
+from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
+from weft.algebra.partial import Partial
+from weft.algebra.plan import Node, SharedPlan
+from weft.algebra.query import Query
+from weft.explain.cost import (
+    ASSUMED_RATE,
+    Cost,
+    EdgeRate,
+    NodeCost,
+    node_costs,
+    plan_cost,
+    readers_by_node,
+    window_rate,
+)
+from weft.explain.wording import readable
+from weft.optimizer.groupby.flat import distinct_node
+from weft.optimizer.share import partials, presence
+
+RateIs = OneOf["assumed", "given", "measured"]
+
+
+@dataclass(frozen=True)
+class FallbackNote:
+    """A query that runs alone, and why."""
+
+    query: str
+    stream: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a stream's last commit counted; `seconds` is the time spent in steps, if known."""
+
+    stream: str
+    batches: int
+    rows: int
+    results: int
+    late_rows: int
+    null_times: int
+    state_rows: int
+    state_bytes: int
+    watermark: int
+    state_rows_by_node: dict[str, int]
+    seconds: float | None = None
+    event_seconds: float | None = None
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """Rows per second of processing."""
+        return self.rows / self.seconds if self.seconds else None
+
+    @property
+    def event_rate(self) -> float | None:
+        """Rows per second of event time: the λ of the cost model."""
+        return self.rows / self.event_seconds if self.event_seconds else None
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """A weave group under its label."""
+
+    label: str
+    node: str
+    bit: int | None
+    predicate: str | None
+    queries: tuple[Query, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [query.name for query in self.queries]
+
+    @cached_property
+    def edge_rate(self) -> EdgeRate:
+        return window_rate(query.window for query in self.queries)
+
+    @cached_property
+    def overlap(self) -> float:
+        return sum(query.window.overlap for query in self.queries)
+
+
+@dataclass(frozen=True)
+class PartialView:
+    """A partial under a readable name, and the queries that use it."""
+
+    name: str
+    label: str
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """A first-level node under its label."""
+
+    label: str
+    node: Node
+    cost: NodeCost
+    partials: tuple[PartialView, ...]
+    readers: tuple[Query, ...]
+    groups: tuple[GroupView, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        return [readable(key.sql) for key in self.node.keys[: self.node.group_keys]]
+
+    @property
+    def distinct(self) -> list[str]:
+        return [readable(key.sql) for key in self.node.keys[self.node.group_keys :]]
+
+    @property
+    def title(self) -> str:
+        """What the node groups by, in a few words."""
+        title = f"by {', '.join(self.keys)}" if self.keys else "one group"
+        return title + (f", distinct {', '.join(self.distinct)}" if self.distinct else "")
+
+    @property
+    def names(self) -> list[str]:
+        return [query.name for query in self.readers]
+
+
+@dataclass(frozen=True)
+class StreamView:
+    """One stream's plan."""
+
+    plan: SharedPlan
+    nodes: tuple[NodeView, ...]
+    cost: Cost
+    rate_is: RateIs
+    measured: Measured | None = None
+
+    @property
+    def name(self) -> str:
+        return self.plan.stream.name
+
+    @property
+    def groups(self) -> list[GroupView]:
+        return [group for node in self.nodes for group in node.groups]
+
+    def group_of(self, query: Query) -> GroupView:
+        """The weave group of a query."""
+        return self._group_by_query[query.id]
+
+    def nodes_of(self, query: Query) -> list[NodeView]:
+        """The nodes that a query reads."""
+        return self._nodes_by_query[query.id]
+
+    @cached_property
+    def _group_by_query(self) -> dict[str, GroupView]:
+        return {query.id: group for group in self.groups for query in group.queries}
+
+    @cached_property
+    def _nodes_by_query(self) -> dict[str, list[NodeView]]:
+        found: dict[str, list[NodeView]] = {query.id: [] for query in self.plan.queries}
+        for node in self.nodes:
+            for query in node.readers:
+                found[query.id].append(node)
+        return found
+
+
+@dataclass(frozen=True)
+class Outline:
+    """All that EXPLAIN shows."""
+
+    streams: tuple[StreamView, ...]
+    fallbacks: tuple[FallbackNote, ...]
+
+    def find(self, name: str) -> tuple[StreamView, Query] | FallbackNote | None:
+        """A query with its stream, or why it runs alone; None if it is in no plan."""
+        for stream in self.streams:
+            for query in stream.plan.queries:
+                if query.name == name:
+                    return stream, query
+        return next((note for note in self.fallbacks if note.query == name), None)
+
+
+def outline(
+    plans: Sequence[SharedPlan],
+    fallbacks: Sequence[FallbackNote],
+    rate: float | None = None,
+    measured: Sequence[Measured] = (),
+) -> Outline:
+    """Label the parts of the plans and count their costs."""
+    found = {each.stream: each for each in measured}
+    streams: list[StreamView] = []
+    nodes = groups = 0
+    for plan in plans:
+        view = _stream(plan, rate, found.get(plan.stream.name), nodes, groups)
+        nodes, groups = nodes + len(view.nodes), groups + len(view.groups)
+        streams.append(view)
+    return Outline(tuple(streams), tuple(fallbacks))
+
+
+def _stream(
+    plan: SharedPlan, given: float | None, measured: Measured | None, nodes: int, groups: int
+) -> StreamView:
+    rate, rate_is = _rate(given, measured)
+    costs = node_costs(plan, rate)
+    readers: dict[str, list[Query]] = {node.id: [] for node in plan.nodes}
+    for group in plan.groups:
+        for node_id, queries in readers_by_node(plan, group).items():
+            readers[node_id] += queries
+    order = {query.id: place for place, query in enumerate(plan.queries)}
+    views = []
+    for number, node in enumerate(plan.nodes, nodes + 1):
+        label = f"N{number}"
+        own = []
+        for group in plan.groups:
+            if group.node == node.id:
+                groups += 1
+                members = tuple(plan.query_by_id[name] for name in group.queries)
+                bit, predicate = _bit(node, group.predicate)
+                own.append(GroupView(f"G{groups}", label, bit, predicate, members))
+        reading = tuple(sorted(readers[node.id], key=lambda query: order[query.id]))
+        named = _partials(node, reading, plan)
+        views.append(NodeView(label, node, costs[node.id], named, reading, tuple(own)))
+    return StreamView(plan, tuple(views), plan_cost(plan, rate), rate_is, measured)
+
+
+def _rate(given: float | None, measured: Measured | None) -> tuple[float, RateIs]:
+    if given:
+        return given, "given"
+    if measured is not None and measured.event_rate:
+        return measured.event_rate, "measured"
+    return ASSUMED_RATE, "assumed"
+
+
+def _bit(node: Node, predicate: str | None) -> tuple[int | None, str | None]:
+    if predicate is None:
+        return None, None
+    for bit, known in enumerate(node.predicates):
+        if known.sql == predicate:
+            return bit, readable(predicate)
+    return None, readable(predicate)
+
+
+def _partials(node: Node, readers: Sequence[Query], plan: SharedPlan) -> tuple[PartialView, ...]:
+    labels: dict[str, str] = {}
+    users: dict[str, dict[str, None]] = {partial.name: {} for partial in node.partials}
+    for query in readers:
+        for aggregate in query.aggregates:
+            if aggregate.distinct:
+                if distinct_node(query, aggregate) != node.id:
+                    continue
+                lifted: tuple[Partial, ...] = (presence(query, aggregate, plan.stream),)
+                names: tuple[str, ...] = (f"present({_arguments(aggregate)})",)
+            else:
+                lifted = partials(query, aggregate, plan.stream)
+                names = partial_labels(aggregate)
+            for partial, label in zip(lifted, names, strict=True):
+                if partial.name in users:
+                    labels.setdefault(partial.name, label + _condition(aggregate, query))
+                    users[partial.name][query.name] = None
+    return tuple(
+        PartialView(p.name, labels.get(p.name, readable(p.lift)), tuple(users[p.name]))
+        for p in node.partials
+    )
+
+
+def partial_labels(aggregate: Aggregate) -> tuple[str, ...]:
+    """Short names for the partials of an aggregate, in the order of `lift`."""
+    function, arguments = aggregate.function, _arguments(aggregate)
+    if function == "count":
+        return (f"count({arguments or '*'})",)
+    if function in ("sum", "avg"):
+        return f"sum({arguments})", f"count({arguments})"
+    if function in MOMENTS:
+        return (f"moments({arguments})",)
+    if function in EXTREMES:
+        operation = "min" if function in ("min", "bool_and") else "max"
+        return (f"{operation}({arguments})",)
+    if function in ORDERED_BY:
+        return (f"{function}({arguments})",)
+    if function == "approx_count_distinct":
+        return (f"hll({arguments})",)
+    return f"kll({arguments})", f"count({arguments})"
+
+
+def aggregate_label(aggregate: Aggregate) -> str:
+    """An aggregate as SQL."""
+    arguments = _arguments(aggregate) or ("*" if aggregate.function == "count" else "")
+    distinct = "distinct " if aggregate.distinct else ""
+    text = f"{aggregate.function}({distinct}{arguments})"
+    if aggregate.filter is not None:
+        text += f" filter ({readable(aggregate.filter.sql)})"
+    return text
+
+
+def _arguments(aggregate: Aggregate) -> str:
+    return ", ".join(readable(argument.sql) for argument in aggregate.arguments)
+
+
+def _condition(aggregate: Aggregate, query: Query) -> str:
+    """What a partial is lifted behind: a FILTER, and the predicate where it may raise."""
+    parts = []
+    risky = any(argument.can_raise for argument in aggregate.arguments)
+    risky = risky or (aggregate.filter is not None and aggregate.filter.can_raise)
+    if risky and query.predicate is not None:
+        parts.append(readable(query.predicate.sql))
+    if aggregate.filter is not None:
+        parts.append(readable(aggregate.filter.sql))
+    return f" if {' and '.join(parts)}" if parts else ""

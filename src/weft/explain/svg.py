@@ -1,0 +1,267 @@
+"""EXPLAIN as a drawing: stream → nodes → weave groups → queries, and bars for the cost.
+
+Many queries of one weave group share a box that names the first few; every box has a tooltip
+with the rest. Where a node has more weave groups than fit, the smallest share one box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log2
+
+from weft.explain.canvas import Canvas, Shade
+from weft.explain.cost import Cost
+from weft.explain.outline import FallbackNote, GroupView, NodeView, Outline, StreamView
+from weft.explain.wording import counted, duration, edges_text, figure, some, window_text
+
+_WIDTH, _MARGIN = 1240, 28
+_STREAM = (_MARGIN, 190)
+_NODES = (290, 280)
+_GROUPS = (630, 240)
+_QUERIES = (922, _WIDTH - _MARGIN - 922)
+_ROW, _ROW_GAP, _NODE, _NODE_GAP = 46, 10, 96, 26
+_MOST_GROUPS, _MOST_FALLBACKS = 10, 8
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A weave group, or the small ones of a node together."""
+
+    groups: tuple[GroupView, ...]
+    top: float
+
+    @property
+    def middle(self) -> float:
+        return self.top + _ROW / 2
+
+    @property
+    def queries(self) -> int:
+        return sum(len(group.queries) for group in self.groups)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A node with its rows."""
+
+    view: NodeView
+    rows: tuple[_Row, ...]
+    top: float
+    height: float
+    shade: Shade
+
+    @property
+    def middle(self) -> float:
+        return self.top + self.height / 2
+
+
+def svg(outline: Outline, only: str | None = None) -> str:
+    """The drawing; with `only`, the rest of the plan is faded."""
+    canvas = Canvas(_WIDTH)
+    top = float(_MARGIN)
+    for stream in outline.streams:
+        top = _stream(canvas, stream, top, only) + 36
+    if outline.fallbacks:
+        top = _fallbacks(canvas, outline.fallbacks, top, only) + 20
+    if not outline.streams and not outline.fallbacks:
+        canvas.text(_MARGIN, top + 14, "no query is registered", size=14)
+        top += 40
+    return canvas.document(top)
+
+
+def _stream(canvas: Canvas, stream: StreamView, top: float, only: str | None) -> float:
+    for (left, _), heading in zip(
+        (_STREAM, _NODES, _GROUPS, _QUERIES),
+        ("stream", "nodes (level 1)", "weave groups (level 2)", "queries (level 3)"),
+        strict=True,
+    ):
+        canvas.text(left, top + 10, heading, size=12, colour="#64748b")
+    placed = list(_place(stream, top + 26))
+    bottom = max((node.top + node.height for node in placed), default=top + 26 + _NODE)
+    first = placed[0].top if placed else top + 26
+    centre = (first + bottom) / 2
+    for node in placed:
+        related = only is None or only in node.view.names
+        canvas.curve(
+            (_STREAM[0] + _STREAM[1], centre),
+            (_NODES[0], node.middle),
+            node.shade.line,
+            _thickness(len(node.view.readers)),
+            faded=not related,
+        )
+        _distinct_edges(canvas, node, placed, only)
+    for node in placed:
+        _node(canvas, node, only)
+    _source(canvas, stream, centre)
+    return _cost_bars(canvas, stream, bottom + 30)
+
+
+def _place(stream: StreamView, top: float) -> Iterator[_Placed]:
+    for number, node in enumerate(stream.nodes):
+        ranked = sorted(node.groups, key=lambda group: -len(group.queries))
+        shown = node.groups
+        rest: tuple[GroupView, ...] = ()
+        if len(ranked) > _MOST_GROUPS:
+            kept = {group.label for group in ranked[: _MOST_GROUPS - 1]}
+            shown = tuple(group for group in node.groups if group.label in kept)
+            rest = tuple(group for group in node.groups if group.label not in kept)
+        together = [(group,) for group in shown] + ([rest] if rest else [])
+        needed = len(together) * (_ROW + _ROW_GAP) - _ROW_GAP
+        height = max(_NODE, needed)
+        first = top + (height - needed) / 2
+        rows = tuple(
+            _Row(groups, first + place * (_ROW + _ROW_GAP)) for place, groups in enumerate(together)
+        )
+        yield _Placed(node, rows, top, height, Shade.of(number))
+        top += height + _NODE_GAP
+
+
+def _source(canvas: Canvas, stream: StreamView, centre: float) -> None:
+    schema, columns = stream.plan.stream, stream.plan.columns
+    height = 118
+    shade = Shade("#1e293b", "#f8fafc")
+    with canvas.box(_STREAM[0], centre - height / 2, _STREAM[1], height, shade) as box:
+        box.title = ", ".join(columns)
+        box.line(stream.name, bold=True, size=16)
+        box.line(counted(len(stream.plan.queries), "query", "queries"))
+        box.line(f"reads {counted(len(columns), 'column')} once")
+        box.line(f"{schema.time}, {duration(schema.delay)} behind")
+        version = stream.plan.version
+        box.line(f"plan version {version}" if version else "not run yet", quiet=True)
+
+
+def _node(canvas: Canvas, placed: _Placed, only: str | None) -> None:
+    node = placed.view
+    related = only is None or only in node.names
+    top = placed.middle - _NODE / 2
+    for row in placed.rows:
+        _row(canvas, placed, row, only)
+    with canvas.box(_NODES[0], top, _NODES[1], _NODE, placed.shade, faded=not related) as box:
+        box.title = "\n".join(
+            [f"{node.label} {node.title}", *(partial.label for partial in node.partials)]
+        )
+        box.line(f"{node.label} · {node.title}", bold=True, size=14)
+        box.line(f"fragments {_fragments(node)}")
+        bits = len(node.node.predicates)
+        carried = counted(len(node.partials) + 1, "partial")
+        box.line(f"{carried}, {counted(bits, 'predicate bit')}" if bits else carried)
+        box.line(f"read by {counted(len(node.readers), 'query', 'queries')}", quiet=True)
+
+
+def _fragments(node: NodeView) -> str:
+    fragments = node.node.fragments
+    rate = f"{figure(node.cost.fragments.per_second)}/s"
+    if fragments.pane:
+        return f"of {duration(fragments.pane)}, {rate}"
+    if len(fragments.classes) <= 2:
+        return f"{', '.join(edges_text(fragments.classes))}, {rate}"
+    return f"at {len(fragments.classes)} edge classes, {rate}"
+
+
+def _row(canvas: Canvas, placed: _Placed, row: _Row, only: str | None) -> None:
+    queries = [query for group in row.groups for query in group.queries]
+    names = [query.name for query in queries]
+    related = only is None or only in names
+    if related and only is not None:
+        names.sort(key=lambda name: name != only)
+        queries.sort(key=lambda query: query.name != only)
+    weight = _thickness(row.queries)
+    start = (_NODES[0] + _NODES[1], placed.middle)
+    canvas.curve(start, (_GROUPS[0], row.middle), placed.shade.line, weight, faded=not related)
+    ends = (_GROUPS[0] + _GROUPS[1], row.middle), (_QUERIES[0], row.middle)
+    canvas.curve(*ends, placed.shade.line, weight, faded=not related)
+    white = Shade(placed.shade.line, "#ffffff")
+    with canvas.box(_GROUPS[0], row.top, _GROUPS[1], _ROW, white, faded=not related) as box:
+        head, below = _group_lines(row)
+        box.title = below
+        box.line(head, bold=True)
+        box.line(below)
+    with canvas.box(
+        _QUERIES[0], row.top, _QUERIES[1], _ROW, placed.shade, faded=not related
+    ) as box:
+        box.title = "\n".join(f"{q.name}: {window_text(q.window)}" for q in queries)
+        if len(queries) == 1:
+            box.line(queries[0].name, bold=True)
+            box.line(window_text(queries[0].window), quiet=True)
+        else:
+            windows = len({query.window for query in queries})
+            box.line(f"{len(queries):,} queries, {counted(windows, 'window')}", bold=True)
+            box.line(some(names, 2), quiet=True)
+
+
+def _group_lines(row: _Row) -> tuple[str, str]:
+    if len(row.groups) > 1:
+        return f"{len(row.groups)} more weave groups", "one predicate each"
+    group = row.groups[0]
+    head = f"{group.label} · {figure(group.edge_rate.per_second)} fragments/s"
+    return head, group.predicate or "all rows"
+
+
+def _distinct_edges(canvas: Canvas, node: _Placed, placed: list[_Placed], only: str | None) -> None:
+    """From a node for count(distinct) to the weave groups of other nodes that read it."""
+    if not node.view.distinct:
+        return
+    readers = set(node.view.names)
+    for other in placed:
+        for row in other.rows:
+            names = {query.name for group in row.groups for query in group.queries}
+            if readers & names:
+                canvas.curve(
+                    (_NODES[0] + _NODES[1], node.middle),
+                    (_GROUPS[0], row.middle),
+                    node.shade.line,
+                    1.5,
+                    dashed=True,
+                    faded=only is not None and only not in names & readers,
+                )
+
+
+def _cost_bars(canvas: Canvas, stream: StreamView, top: float) -> float:
+    cost = stream.cost
+    bound = "" if cost.exact else ", upper bound"
+    heading = (
+        f"predicted operations per second at {figure(cost.rate)} rows/s ({stream.rate_is}{bound}): "
+        f"sharing saves {figure(cost.saves)}× against the queries alone, "
+        f"{figure(cost.saves_plain_spark)}× against plain Spark"
+    )
+    canvas.text(_MARGIN, top + 12, heading, size=13)
+    left, width = 150, 760
+    most = max(cost.plain_spark, cost.alone, cost.shared) or 1.0
+    for place, (name, value, colour) in enumerate(_bars(cost)):
+        y = top + 26 + place * 26
+        length = max(2.0, width * value / most)
+        canvas.text(_MARGIN, y + 13, name, size=12, colour="#475569")
+        canvas.bar(left, y, length, 17, colour)
+        canvas.text(left + length + 10, y + 13, figure(value), size=12)
+    return top + 26 + 3 * 26
+
+
+def _bars(cost: Cost) -> tuple[tuple[str, float, str], ...]:
+    return (
+        ("plain Spark", cost.plain_spark, "#cbd5e1"),
+        ("queries alone", cost.alone, "#94a3b8"),
+        ("shared by weft", cost.shared, "#0d9488"),
+    )
+
+
+def _fallbacks(
+    canvas: Canvas, notes: tuple[FallbackNote, ...], top: float, only: str | None
+) -> float:
+    canvas.text(_MARGIN, top + 10, "not shared: plain streaming queries of their own", size=13)
+    shown = notes[:_MOST_FALLBACKS]
+    shade = Shade("#b45309", "#fffbeb")
+    y = top + 22
+    for note in shown:
+        faded = only is not None and only != note.query
+        with canvas.box(_MARGIN, y, _WIDTH - 2 * _MARGIN, 30, shade, faded=faded) as box:
+            box.line(f"{note.query} on {note.stream}: {note.reason}")
+        y += 38
+    if len(notes) > len(shown):
+        canvas.text(_MARGIN, y + 12, f"… and {len(notes) - len(shown):,} more", size=12)
+        y += 22
+    return y
+
+
+def _thickness(queries: int) -> float:
+    """Lines grow with the number of queries, slowly."""
+    return 1.2 + 0.9 * log2(max(1, queries)) / 2

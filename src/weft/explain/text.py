@@ -1,0 +1,278 @@
+"""EXPLAIN as text. Golden tests use the same printer."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from weft.algebra.plan import Fragments
+from weft.algebra.query import Query
+from weft.explain.cost import Cost, EdgeRate, query_cost
+from weft.explain.outline import (
+    FallbackNote,
+    GroupView,
+    Measured,
+    NodeView,
+    Outline,
+    RateIs,
+    StreamView,
+    aggregate_label,
+)
+from weft.explain.wording import (
+    counted,
+    duration,
+    edges_text,
+    figure,
+    instant,
+    readable,
+    scalar_text,
+    size_text,
+    some,
+    window_text,
+)
+
+WIDTH = 100
+_NAMES, _GROUPS, _PREDICATES, _COLUMNS, _FALLBACKS = 4, 12, 8, 30, 12
+_LABEL = 12
+_KEPT = "\u00a0"
+_LONG_AGO = -(1 << 61)
+
+
+def text(outline: Outline) -> str:
+    """The whole plan."""
+    lines: list[str] = []
+    for stream in outline.streams:
+        lines += [*_stream(stream), ""]
+    lines += _fallbacks(outline.fallbacks)
+    if not outline.streams and not outline.fallbacks:
+        lines.append("no query is registered")
+    return "\n".join(lines).rstrip()
+
+
+def summary(outline: Outline) -> str:
+    """A line or two for every stream: how much is shared, and what it saves."""
+    lines: list[str] = []
+    for stream in outline.streams:
+        nodes, groups = counted(len(stream.nodes), "node"), len(stream.groups)
+        lines.append(f"{_head(stream)} share {nodes} and {counted(groups, 'weave group')}")
+        for node in stream.nodes:
+            reads = counted(len(node.readers), "query", "queries")
+            made = _rate_text(node.cost.fragments, "fragments per key and second")
+            lines.append(f"  {node.label}  {node.title}: {reads}, {made}")
+        lines += _costs(stream.cost, stream.rate_is)
+    lines += _fallbacks(outline.fallbacks)
+    return "\n".join(lines)
+
+
+def query_text(outline: Outline, name: str) -> str:
+    """One query's part of the plan."""
+    found = outline.find(name)
+    if found is None:
+        return f"query {name} is in no plan: it is quarantined or rejected (see its status)"
+    if isinstance(found, FallbackNote):
+        return (
+            f"query {name} (fallback)\n"
+            f"  runs by itself on stream {found.stream}, as a plain streaming query\n"
+            f"  because {found.reason}"
+        )
+    return "\n".join(_query(*found))
+
+
+def _head(stream: StreamView) -> str:
+    queries = counted(len(stream.plan.queries), "query", "queries")
+    return f"stream {stream.name}: {queries}"
+
+
+def _stream(stream: StreamView) -> Iterator[str]:
+    schema = stream.plan.stream
+    columns = stream.plan.columns
+    read = f"one scan of {counted(len(columns), 'column')}: {some(columns, _COLUMNS)}"
+    yield from _wrapped(f"{_head(stream)}, {read}", "", 4)
+    version = f", plan version {stream.plan.version}" if stream.plan.version else ""
+    yield f"    event time {schema.time}, watermark {duration(schema.delay)} behind{version}"
+    for node in stream.nodes:
+        yield ""
+        yield from _node(node)
+    yield ""
+    yield from _costs(stream.cost, stream.rate_is)
+    if stream.measured is not None:
+        yield ""
+        yield from _measured(stream, stream.measured)
+
+
+def _node(node: NodeView) -> Iterator[str]:
+    yield f"{node.label}  {node.title}"
+    yield from _item("fragments", _fragments(node.node.fragments, node.cost.fragments))
+    predicates = [
+        f"bit {bit}  {readable(predicate.sql)}"
+        for bit, predicate in enumerate(node.node.predicates)
+    ]
+    if predicates:
+        if not node.node.keeps_all_rows:
+            predicates.append("rows that no predicate wants are dropped")
+        shown = predicates[:_PREDICATES]
+        if len(predicates) > _PREDICATES + 1:
+            shown.append(f"… and {len(predicates) - _PREDICATES:,} more")
+        else:
+            shown = predicates
+        for place, predicate in enumerate(shown):
+            yield from _item("predicates" if place == 0 else "", predicate)
+    labels = ["count of rows", *(partial.label for partial in node.partials)]
+    yield from _item("partials", ", ".join(labels))
+    yield from _item("read by", _names(node.names))
+    for group in node.groups[:_GROUPS]:
+        yield from _group(group)
+    left = node.groups[_GROUPS:]
+    if left:
+        queries = sum(len(group.queries) for group in left)
+        more = counted(len(left), "more weave group")
+        yield f"    … and {more} with {counted(queries, 'query', 'queries')}"
+
+
+def _group(group: GroupView) -> Iterator[str]:
+    if group.predicate is None:
+        reads = "all rows"
+    elif group.bit is not None:
+        reads = f"bit {group.bit}"
+    else:
+        reads = group.predicate
+    yield from _wrapped(f"{reads}: {_names(group.names)}", f"    {group.label:<4}", 12)
+
+
+def _names(names: Sequence[str]) -> str:
+    return f"{counted(len(names), 'query', 'queries')}: {some(names, _NAMES)}"
+
+
+def _fragments(fragments: Fragments, rate: EdgeRate) -> str:
+    made = _rate_text(rate, "per key and second")
+    if fragments.pane:
+        offset = f" + {duration(fragments.offset)}" if fragments.offset else ""
+        return f"base panes of {duration(fragments.pane)}{offset}; {made}"
+    ends = ", ".join(text.replace(" ", _KEPT) for text in edges_text(fragments.classes))
+    return f"end {ends}; {made}"
+
+
+def _rate_text(rate: EdgeRate, unit: str) -> str:
+    return f"{'' if rate.exact else 'at most '}{figure(rate.per_second)} {unit}"
+
+
+def _costs(cost: Cost, rate_is: RateIs) -> Iterator[str]:
+    yield f"operations per second at {_rate(cost.rate, rate_is)}"
+    scans = counted(cost.queries, "scan")
+    rows = [
+        ("plain Spark", cost.plain_spark, f"{scans}, each row in {figure(cost.overlap)} windows"),
+        ("queries alone", cost.alone, f"{scans}, fragments per query"),
+        (
+            "shared",
+            cost.shared,
+            f"one pass per node; level 1 {figure(cost.level1)}, level 2 {figure(cost.level2)}, "
+            f"level 3 {figure(cost.level3)}",
+        ),
+    ]
+    for name, value, how in rows:
+        bound = " (upper bound)" if name == "shared" and not cost.exact else ""
+        yield f"    {name:<14}{figure(value):>14}   {how}{bound}"
+    if cost.queries > 1:
+        yield (
+            f"    sharing saves {figure(cost.saves)}× against the queries alone, "
+            f"{figure(cost.saves_plain_spark)}× against plain Spark"
+        )
+
+
+def _rate(rate: float, rate_is: RateIs) -> str:
+    return f"{figure(rate)} rows/s ({rate_is})"
+
+
+def _measured(stream: StreamView, measured: Measured) -> Iterator[str]:
+    yield f"measured in {counted(measured.batches, 'batch', 'batches')}"
+    yield from _item("rows", f"{measured.rows:,}" + _per_second(measured.rows_per_second))
+    results_rate = measured.results / measured.seconds if measured.seconds else None
+    yield from _item("results", f"{measured.results:,}" + _per_second(results_rate))
+    late = f"{measured.late_rows:,}; without event time {measured.null_times:,}"
+    yield from _item("late rows", late)
+    yield from _item("watermark", instant(measured.watermark))
+    state = f"{counted(measured.state_rows, 'fragment')}, {size_text(measured.state_bytes)}"
+    yield from _item("state", state)
+    for node in stream.nodes:
+        held = measured.state_rows_by_node.get(node.node.id, 0)
+        yield from _item("", f"{node.label}  {counted(held, 'fragment')} open")
+
+
+def _per_second(rate: float | None) -> str:
+    return "" if rate is None else f", {figure(rate)}/s while running"
+
+
+def _fallbacks(notes: Sequence[FallbackNote]) -> Iterator[str]:
+    if not notes:
+        return
+    alone = "1 query runs by itself" if len(notes) == 1 else f"{len(notes):,} queries run alone"
+    yield f"{alone}, as plain Spark (fallback)"
+    for note in notes[:_FALLBACKS]:
+        yield from _wrapped(f"on {note.stream}: {note.reason}", f"    {note.query}  ", 8)
+    if len(notes) > _FALLBACKS:
+        yield f"    … and {len(notes) - _FALLBACKS:,} more"
+
+
+def _query(stream: StreamView, query: Query) -> Iterator[str]:
+    schema, plan = stream.plan.stream, stream.plan
+    group = stream.group_of(query)
+    nodes = stream.nodes_of(query)
+    version = f", plan version {plan.version}" if plan.version else ""
+    yield f"query {query.name} (shared{version})"
+    behind = duration(schema.delay)
+    yield from _item(
+        "stream", f"{schema.name}, event time {schema.time}, watermark {behind} behind"
+    )
+    windows = figure(query.window.overlap)
+    yield from _item("window", f"{window_text(query.window)}: a row is in {windows} of them")
+    yield from _item("keys", ", ".join(readable(key.sql) for key in query.keys) or "none")
+    if group.predicate is not None:
+        yield from _item("predicate", f"{group.predicate} (bit {group.bit} of {group.node})")
+    aggregates = [aggregate_label(aggregate) for aggregate in query.aggregates]
+    yield from _item("aggregates", ", ".join(aggregates) or "none")
+    if query.having is not None:
+        names = {f"a{place}": label for place, label in enumerate(aggregates)}
+        names |= {f"k{place}": readable(key.sql) for place, key in enumerate(query.keys)}
+        yield from _item("having", scalar_text(query.having, names))
+    yield from _item("results", ", ".join(f"{c.name} {c.type}" for c in query.columns))
+    since = plan.complete_from.get(query.id)
+    if since is not None and since > _LONG_AGO:
+        yield from _item("complete", f"for windows that start at {instant(since)} or later")
+    for node in nodes:
+        others = [name for name in node.names if name != query.name]
+        with_whom = f", with {_names(others)}" if others else ", with no other query"
+        yield from _item("reads", f"{node.label}  {node.title}{with_whom}")
+        made = _fragments(node.node.fragments, node.cost.fragments)
+        yield from _item("", f"fragments {made}")
+        for partial in node.partials:
+            if query.name in partial.readers:
+                more = len(partial.readers) - 1
+                shared = f"with {counted(more, 'other', 'others')}" if more else "alone"
+                yield from _item("", f"partial {partial.label}, {shared}")
+    mates = [name for name in group.names if name != query.name]
+    company = f"with {_names(mates)}" if mates else "alone"
+    yield from _item("weave group", f"{group.label}  {company}")
+    rate = stream.cost.rate
+    yield from _item(
+        "operations",
+        f"at {_rate(rate, stream.rate_is)}: {figure(query_cost(query, rate))} per second alone, "
+        f"{figure(rate * query.window.overlap)} in plain Spark; all "
+        f"{counted(len(plan.queries), 'query', 'queries')} together {figure(stream.cost.shared)}",
+    )
+
+
+def _item(label: str, body: str) -> Iterator[str]:
+    yield from _wrapped(body, f"    {label:<{_LABEL}}", 4 + _LABEL)
+
+
+def _wrapped(body: str, head: str, indent: int) -> Iterator[str]:
+    """Text under a heading, broken at spaces that need not be kept."""
+    lines = textwrap.wrap(
+        body,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    yield from (line.rstrip().replace(_KEPT, " ") for line in lines or [head])

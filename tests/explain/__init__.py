@@ -1,0 +1,1 @@
+"""EXPLAIN: cost, text, JSON, SVG, and the golden plans."""

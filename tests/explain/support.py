@@ -1,0 +1,63 @@
+"""Plans to explain, made from SQL without Spark."""
+
+from __future__ import annotations
+
+from weft.algebra.plan import SharedPlan
+from weft.algebra.query import Field, Query, StreamSchema
+from weft.algebra.types import SqlType
+from weft.explain import Explanation, FallbackNote, explain
+from weft.optimizer.share import share
+from weft.sql import AnalysisProblem, bind, statements
+
+COLUMNS = {
+    "auction": "bigint",
+    "bidder": "bigint",
+    "price": "bigint",
+    "channel": "string",
+    "weight": "double",
+    "ts": "timestamp",
+}
+BIDS = StreamSchema("bids", tuple(Field(n, t) for n, t in COLUMNS.items()), "ts", 10_000_000)
+CLICKS = StreamSchema(
+    "clicks", (Field("page", "string"), Field("at", "timestamp")), "at", 2_000_000
+)
+
+
+class NoAnalyzer:
+    """Fails on any question: what is explained here is known to the whitelist."""
+
+    def types(
+        self, fields: tuple[Field, ...], expressions: tuple[str, ...]
+    ) -> tuple[SqlType | AnalysisProblem, ...]:
+        raise AssertionError(f"Spark is asked for the types of {expressions}")
+
+    def output_names(
+        self, fields: tuple[Field, ...], expressions: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        raise AssertionError(f"Spark is asked for the names of {expressions}")
+
+
+def explained(sql: str, only: str | None = None, rate: float | None = None) -> Explanation:
+    """The explanation of all statements of a text, over the streams bids and clicks."""
+    streams = {schema.name: schema for schema in (BIDS, CLICKS)}
+    queries: list[Query] = []
+    notes: list[FallbackNote] = []
+    for number, statement in enumerate(statements(sql), 1):
+        name = statement.name or f"q{number}"
+        bound = bind(name, statement.sql, streams, NoAnalyzer(), query_id=f"{name}@{number}")
+        if isinstance(bound, Query):
+            queries.append(bound)
+        else:
+            notes.append(FallbackNote(name, bound.stream, bound.reason))
+    plans = [_plan(schema, queries) for schema in streams.values()]
+    return explain([plan for plan in plans if plan.queries], notes, only, rate=rate)
+
+
+def _plan(schema: StreamSchema, queries: list[Query]) -> SharedPlan:
+    return share(0, schema, [query for query in queries if query.stream == schema.name], {})
+
+
+def numbered(template: str, count: int, prefix: str = "q") -> str:
+    """Many statements from a template with `{n}`."""
+    parts = [f"-- name: {prefix}{n:03d}\n{template.format(n=n)};" for n in range(1, count + 1)]
+    return "".join(f"{part}\n" for part in parts)

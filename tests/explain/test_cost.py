@@ -1,0 +1,81 @@
+"""The papers' equations on plans small enough to count by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.explain.support import explained, numbered
+
+from weft.algebra.window import EdgeClass, Window
+from weft.explain.cost import SECOND, edge_rate, fragment_rate, window_rate
+from weft.optimizer.windows.slices import slices
+
+classes = st.builds(
+    lambda slide, residue: EdgeClass(slide, residue % slide),
+    st.integers(1, 8),
+    st.integers(0, 7),
+)
+
+
+@given(st.lists(classes, min_size=1, max_size=5))
+def test_edges_are_counted_once_however_many_classes_have_them(edges: list[EdgeClass]) -> None:
+    span = 840  # a multiple of every slide up to 8
+    brute = sum(any(t % e.slide == e.residue for e in edges) for t in range(span))
+    rate = edge_rate(edges)
+    assert rate.exact
+    assert rate.per_second == pytest.approx(brute * SECOND / span)
+
+
+def test_too_many_edges_to_count_give_a_bound_that_the_pane_rate_caps() -> None:
+    primes = [1009, 1013, 1019, 1021, 1031]
+    bound = edge_rate(EdgeClass(prime * 1000, 0) for prime in primes)
+    assert not bound.exact
+    assert bound.per_second == pytest.approx(sum(1000 / prime for prime in primes))
+    dense = edge_rate(EdgeClass(slide, 0) for slide in (2, 3, 5, 7, 1009, 1013))
+    assert not dense.exact
+    assert dense.per_second == SECOND
+
+
+def test_the_composite_slide_of_the_papers_second_example() -> None:
+    # (8, 5): 3 5 | 8 10 | 13 15 | 18 20        (5, 4): 1 4 | 5 8 | 9 12 | 13 16 | 17 20
+    # together 1 3 4 5 8 9 10 12 13 15 16 17 18 20 in twenty seconds
+    windows = [Window(8 * SECOND, 5 * SECOND), Window(5 * SECOND, 4 * SECOND)]
+    assert window_rate(windows).per_second == pytest.approx(14 / 20)
+    assert fragment_rate(slices(windows)).per_second == pytest.approx(14 / 20)
+
+
+def test_one_node_by_equation_four() -> None:
+    found = explained(
+        """-- name: a
+        SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '60 seconds', '10 seconds');
+        -- name: b
+        SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '30 seconds', '15 seconds');
+        -- name: c
+        SELECT COUNT(*) AS n FROM bids WHERE price > 1 GROUP BY window(ts, '10 seconds')""",
+        rate=500.0,
+    )
+    cost = found.to_json()["streams"][0]["cost"]
+    # edges of a and b: 0 10 15 20 in thirty seconds; of c: every ten
+    shared_rate = 4 / 30
+    assert cost["rate_is"] == "given"
+    assert cost["plain_spark"] == pytest.approx(500 * (6 + 2 + 1))
+    assert cost["alone"] == pytest.approx(3 * 500 + 6 / 10 + 2 / 15 + 1 / 10)
+    assert cost["level1"] == 500
+    assert cost["level2"] == pytest.approx(2 * shared_rate)
+    assert cost["level3"] == pytest.approx(shared_rate * (6 + 2) + 1 / 10)
+    assert cost["saves"] == pytest.approx(cost["alone"] / cost["shared"])
+
+
+def test_count_distinct_pays_for_a_second_node_alone_and_shared() -> None:
+    sql = "SELECT COUNT(DISTINCT bidder) AS n FROM bids GROUP BY window(ts, '10 seconds')"
+    cost = explained(sql).to_json()["streams"][0]["cost"]
+    assert cost["level1"] == 2000
+    assert cost["alone"] == pytest.approx(2 * (1000 + 0.1))
+
+
+def test_many_queries_of_one_node_cost_little_more_than_one() -> None:
+    template = "SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '{n} minutes', '1 minute')"
+    cost = explained(numbered(template, 100)).to_json()["streams"][0]["cost"]
+    assert cost["saves"] > 80
+    assert cost["saves_plain_spark"] > 4000
