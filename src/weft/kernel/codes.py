@@ -120,7 +120,8 @@ def _ranks(column: pa.Array) -> Array:
     ranks = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
     ranks[-1] = -1
-    return ranks[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+    positions: Array = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    return ranks[positions]
 
 
 def _validity(values: pa.Array) -> Array:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weft.algebra.plan import SharedPlan
+from weft.algebra.plan import SharedPlan, query_columns
 from weft.algebra.query import Query, quote
 from weft.catalog.store import ACTIVE, FALLBACK, Catalog, QueryRecord, check_name
 from weft.errors import CatalogError, CheckpointError, RunError
@@ -24,12 +25,13 @@ from weft.runtime.checkpoint import open_checkpoint
 from weft.runtime.fallback import FallbackRun, fallback_results
 from weft.runtime.lease import Lease
 from weft.runtime.log import StreamLog
-from weft.runtime.loom import Hooks, Loom, Progress
+from weft.runtime.loom import Loom
 from weft.runtime.registry import Registry
 from weft.runtime.run import Run, StreamRun
 from weft.runtime.settings import Settings
 from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink
 from weft.runtime.sources import Source, fallback_frame, source
+from weft.runtime.step import Hooks
 from weft.runtime.storage import Storage
 from weft.runtime.versions import ALWAYS
 from weft.sql.fallback import Fallback
@@ -70,6 +72,7 @@ class Weft:
         self._bind_stores(self._sink)
         self._lock = threading.RLock()
         self._trigger: dict[str, Any] = {}
+        self._synced: Sequence[QueryRecord] | None = None
         self._recover()
 
     # streams and tables
@@ -121,8 +124,6 @@ class Weft:
                     self._catalog.set_status(record.change, FALLBACK, bound.reason)
             self._registry.put(record, bound)
             self._registry.forget_live()
-            if self._run is not None and isinstance(bound, Fallback):
-                self._sync_fallbacks()
             return QueryHandle(self, record)
 
     def _claim(self, name: str, sql: str) -> QueryRecord | None:
@@ -138,8 +139,6 @@ class Weft:
             self._catalog.drop_query(name)
             self._inherited.pop(name, None)
             self._registry.forget_live()
-            if self._run is not None:
-                self._sync_fallbacks()
 
     @contextmanager
     def changes(self) -> Iterator[None]:
@@ -211,30 +210,31 @@ class Weft:
     def _start(self, sink: Sink, trigger: dict[str, Any], lease: Lease) -> Run:
         self._sink = sink
         self._bind_stores(sink)
-        run = Run(release=lease.release)
-        looms = []
-        for name, added in self._registry.sources.items():
-            log = self._log(name)
-            if not self._registry.shared(name) and log.last() is None:
-                continue
-            loom = self._loom(name, log, lease, sink, run, added)
+        run = Run(release=lease.release, tick=self._sync)
+        looms = {name: self._loom(name, lease, sink, run) for name in self._streams_to_run()}
+        for loom in looms.values():
             loom.check(self._spark)
-            looms.append((loom, added))
-        fallbacks = self._registry.fallbacks()
-        if not looms and not fallbacks:
+        if not looms and not self._registry.fallbacks():
             raise RunError("NOTHING_TO_RUN")
-        self._trigger = trigger
-        self._run = run
-        for loom, added in looms:
-            stream = self._stream_run(loom, added, trigger)
-            run.add_stream(stream)
-            stream.start()
-        self._sync_fallbacks()
+        self._trigger, self._lease, self._run = trigger, lease, run
+        self._synced = None
+        for loom in looms.values():
+            run.add_stream(self._stream_run(loom, trigger))
+        self._sync()
+        run.watch()
         return run
 
-    def _loom(
-        self, name: str, log: StreamLog, lease: Lease, sink: Sink, run: Run, added: Source
-    ) -> Loom:
+    def _streams_to_run(self) -> list[str]:
+        """Streams with queries to share, or with windows still open."""
+        return [
+            name
+            for name in self._registry.sources
+            if self._registry.shared(name) or self._log(name).last() is not None
+        ]
+
+    def _loom(self, name: str, lease: Lease, sink: Sink, run: Run) -> Loom:
+        added = self._registry.sources[name]
+
         def queries() -> list[Query]:
             return self._registry.shared(name, self._columns[name])
 
@@ -244,26 +244,49 @@ class Weft:
             planned=self._planned,
             progress=run.report,
         )
-        return Loom(log, lease, added.schema, sink, self._settings, self._identity.lanes, hooks)
+        return Loom(
+            self._log(name),
+            lease,
+            added.schema,
+            sink,
+            self._settings,
+            self._identity.lanes,
+            self._owner,
+            hooks,
+        )
 
-    def _stream_run(self, loom: Loom, added: Source, trigger: dict[str, Any]) -> StreamRun:
+    def _stream_run(self, loom: Loom, trigger: dict[str, Any]) -> StreamRun:
         name = loom.stream.name
+        added = self._registry.sources[name]
+
+        order = [field.name for field in added.schema.fields]
+        known: dict[str, Any] = {}
 
         def columns_in_use() -> tuple[str, ...]:
-            queries = self._registry.shared(name)
-            wanted = share(0, added.schema, queries, {}).columns
-            last = loom.last
-            if last is not None:
-                wanted += loom.log.plan(last.plan_version).columns
-            intents = [loom.log.intent(last.batch + 1 if last else 0)]
-            for intent in intents:
-                if intent is not None:
-                    wanted += loom.log.plan(intent.plan_version).columns
-            order = [field.name for field in added.schema.fields]
-            self._columns[name] = set(wanted)
-            return tuple(sorted(set(wanted), key=order.index))
+            live = self._registry.live()
+            if known.get("live") is not live:
+                known["live"] = live
+                wanted = self._wanted_columns(loom)
+                known["columns"] = tuple(sorted(wanted, key=order.index))
+            columns: tuple[str, ...] = known["columns"]
+            return columns
 
-        return StreamRun(loom, added.frame, trigger, columns_in_use, self._settings.idle_seconds)
+        def projected(columns: tuple[str, ...]) -> None:
+            self._columns[name] = set(columns)
+
+        return StreamRun(
+            loom, added.frame, trigger, columns_in_use, projected, self._settings.idle_seconds
+        )
+
+    def _wanted_columns(self, loom: Loom) -> set[str]:
+        """The columns that registered queries read, and the plan that a replay would use."""
+        wanted = {loom.stream.time}
+        for query in self._registry.shared(loom.stream.name):
+            wanted |= query_columns(query)
+        intent = loom.log.intent(loom.last.batch + 1 if loom.last else 0)
+        if intent is not None:
+            wanted |= set(loom.log.plan(intent.plan_version).columns)
+        return wanted
 
     def _planned(self, plan: SharedPlan, late: dict[str, int]) -> None:
         """Keep the catalog up to date after a step."""
@@ -275,11 +298,19 @@ class Weft:
                 for name, time in plan.complete_from.items():
                     self._catalog.set_complete_from(_change(name), time)
 
-    def _sync_fallbacks(self) -> None:
-        """Start and stop plain streaming queries as they are registered and dropped."""
-        run = self._run
-        if run is None:
-            return
+    def _sync(self) -> None:
+        """Start and stop streams and plain queries as queries are registered and dropped."""
+        with self._lock:
+            run, live = self._run, self._registry.live()
+            if run is None or not run.open or live is self._synced:
+                return
+            self._synced = live
+            for name in set(self._streams_to_run()) - run.stream_names:
+                loom = self._loom(name, self._lease, self._sink, run)
+                run.add_stream(self._stream_run(loom, self._trigger))
+            self._sync_fallbacks(run)
+
+    def _sync_fallbacks(self, run: Run) -> None:
         wanted = {record.id: (record, bound) for record, bound in self._registry.fallbacks()}
         for query_id in run.fallback_ids - wanted.keys():
             run.stop_fallback(query_id)
@@ -386,11 +417,15 @@ class Weft:
                     "UNKNOWN_STREAM", query=record.name, name=bound.stream, known=known
                 )
 
+    @property
+    def _owner(self) -> str:
+        return hashlib.sha256(self._identity.project.encode()).hexdigest()[:8]
+
     def _bind_stores(self, sink: Sink) -> None:
         sinks = [sink.default, *sink.routes.values()] if isinstance(sink, RouteSink) else [sink]
         for inner in sinks:
             if isinstance(inner, ResultStore):
-                inner.bind(self._storage)
+                inner.bind(self._storage, self._owner)
 
 
 @dataclass(frozen=True)
@@ -476,6 +511,3 @@ def _record(query: Query, plan: SharedPlan) -> QueryRecord:
 
 def _spark_root(root: str) -> str:
     return root if "://" in root else f"file://{root}"
-
-
-__all__ = ["Progress", "QueryHandle", "Weft"]

@@ -34,7 +34,6 @@ class LaneWork:
     plan_version: int
     files: list[Entry]
     new_files: list[Entry]
-    horizons: dict[str, int]
     before: int
     now: int
     ansi: bool
@@ -43,6 +42,7 @@ class LaneWork:
     batch: int
     attempt: str
     results_root: str
+    owner: str
 
 
 @dataclass
@@ -107,7 +107,7 @@ def _run_lane(work: LaneWork, lane: Lane) -> Iterator[tuple[str, Any]]:
     opened, old = opened.read(log, work.files, lane)
     state = opened.with_rows(old).with_rows(new)
     woven = weave(program, state.states, state.encoders, Step(work.before, work.now, work.ansi))
-    sink = ResultStore(work.results_root)
+    sink = ResultStore(work.results_root, work.owner)
     for name, tables in woven.families.items():
         table = pa.concat_tables(tables).sort_by("query")
         file = sink.file_name(work.stream, work.step, work.attempt, name, f"-{lane.index}")

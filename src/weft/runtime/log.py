@@ -19,7 +19,6 @@ from weft.runtime.storage import Storage, to_json
 
 FORMAT = 1
 KEPT_COMMITS = 20
-RESULT_BASE_EVERY = 50
 
 Entry = dict[str, Any]
 
@@ -153,10 +152,19 @@ class StreamLog:
                 files += self.commit(name).results
         return files
 
-    def put_results_base(self, name: str, files: list[Entry]) -> None:
-        """List all result files up to and including a step."""
+    def all_result_files(self) -> list[Entry]:
+        """Also those that were merged and wait to be deleted."""
+        files = self.result_files()
+        for name in self.storage.names(f"{self._folder}/results"):
+            if name.endswith(".json"):
+                files += self.storage.read_json(f"{self._folder}/results/{name}")["merged"]
+        return files
+
+    def put_results_base(self, name: str, files: list[Entry], merged: list[Entry]) -> None:
+        """List all result files up to and including a step, and those that were merged."""
         path = f"{self._folder}/results/{name}.json"
-        self.storage.put(path, to_json({"format": FORMAT, "files": files}))
+        body = {"format": FORMAT, "files": files, "merged": merged}
+        self.storage.put(path, to_json(body))
 
     def prune(self, last: Commit) -> None:
         """Delete commits, intents, plans and result lists that nothing needs any more."""
@@ -176,7 +184,13 @@ class StreamLog:
                 self._plans.pop(version, None)
         for file in self.storage.names(f"{self._folder}/results"):
             if file.endswith(".json") and file[:-5] < base:
-                self.storage.delete(f"{self._folder}/results/{file}")
+                self._delete_base(f"{self._folder}/results/{file}")
+
+    def _delete_base(self, path: str) -> None:
+        """Delete an old base and the result files that it had merged into others."""
+        for entry in self.storage.read_json(path)["merged"]:
+            Storage(entry["root"]).delete(entry["name"])
+        self.storage.delete(path)
 
     def commits(self) -> Iterator[Commit]:
         for name in self._commit_names():

@@ -20,9 +20,11 @@ from pyspark.sql.streaming import StreamingQuery
 
 from weft.errors import RunError, WeftError
 from weft.runtime.fallback import FallbackRun
-from weft.runtime.loom import Halted, Loom, Progress
+from weft.runtime.loom import Loom
+from weft.runtime.step import Halted, Progress
 
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.05
+_TICK_SECONDS = 0.5
 _KEPT_PROGRESS = 100
 
 
@@ -35,10 +37,12 @@ class StreamRun:
         frame: DataFrame,
         trigger: dict[str, Any],
         columns_in_use: Callable[[], tuple[str, ...]],
+        projected: Callable[[tuple[str, ...]], None],
         idle_seconds: float,
     ) -> None:
         self._loom, self._frame, self._trigger = loom, frame, trigger
-        self._columns_in_use, self._idle_seconds = columns_in_use, idle_seconds
+        self._columns_in_use, self._projected = columns_in_use, projected
+        self._idle_seconds = idle_seconds
         self._stopping = threading.Event()
         self._query: StreamingQuery | None = None
         self._active_at = time.monotonic()
@@ -49,6 +53,10 @@ class StreamRun:
         self._thread = threading.Thread(
             target=self._watch, name=f"weft-{loom.stream.name}", daemon=True
         )
+
+    @property
+    def name(self) -> str:
+        return self._loom.stream.name
 
     def start(self) -> None:
         self._start_query()
@@ -84,6 +92,7 @@ class StreamRun:
 
     def _start_query(self) -> None:
         self.columns = self._columns_in_use()
+        self._projected(self.columns)
         projected = self._frame.select(*(self._frame[name] for name in self.columns))
         generation = self._generation
 
@@ -151,7 +160,8 @@ class StreamRun:
 class Run:
     """All that `start` started."""
 
-    def __init__(self, release: Callable[[], None]) -> None:
+    def __init__(self, release: Callable[[], None], tick: Callable[[], None]) -> None:
+        self._tick = tick
         self._streams: list[StreamRun] = []
         self._fallbacks: dict[str, StreamingQuery] = {}
         self._fallback_errors: dict[str, str] = {}
@@ -159,10 +169,31 @@ class Run:
         self._progress: deque[Progress] = deque(maxlen=_KEPT_PROGRESS)
         self._released = False
         self._lock = threading.Lock()
-        self.available_now = False
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="weft", daemon=True)
 
     def add_stream(self, stream: StreamRun) -> None:
+        """Start a stream's run as part of this one."""
+        stream.start()
         self._streams.append(stream)
+
+    @property
+    def stream_names(self) -> set[str]:
+        return {stream.name for stream in self._streams}
+
+    @property
+    def open(self) -> bool:
+        """Whether queries may still join."""
+        return not self._ended.is_set()
+
+    def watch(self) -> None:
+        """Begin to take up what is registered while running."""
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_TICK_SECONDS):
+            if self.isActive:
+                self._tick()
 
     def start_fallback(self, fallback: FallbackRun, trigger: dict[str, Any]) -> None:
         self._fallbacks[fallback.record.id] = fallback.start(trigger)
@@ -239,6 +270,7 @@ class Run:
 
     def stop(self) -> None:
         """End all queries, each after its step under way."""
+        self._ended.set()
         self._stop_all()
         self._finish()
 
@@ -249,6 +281,7 @@ class Run:
             query.stop()
 
     def _finish(self) -> None:
+        self._ended.set()
         with self._lock:
             if not self._released:
                 self._released = True

@@ -77,16 +77,19 @@ class Sink(Protocol):
 class ResultStore:
     """Result families as Parquet files, sorted by query."""
 
-    def __init__(self, root: str | None = None) -> None:
+    def __init__(self, root: str | None = None, owner: str = "") -> None:
         self.root = root
+        self.owner = owner
         self._storage: Storage | None = Storage(root) if root else None
 
     @property
     def name(self) -> str:
         return f"parquet({self.root!r})" if self.root else "result store"
 
-    def bind(self, checkpoint: Storage) -> None:
-        """Place the store inside the checkpoint unless it has a folder of its own."""
+    def bind(self, checkpoint: Storage, owner: str) -> None:
+        """Place the store inside the checkpoint unless it has a folder of its own. Files are
+        named after their owner, so several checkpoints may write to one folder."""
+        self.owner = owner
         if self.root is None:
             self._storage = Storage(f"{checkpoint.uri}/results")
 
@@ -105,7 +108,20 @@ class ResultStore:
         return entries
 
     def file_name(self, stream: str, step: str, attempt: str, family: str, part: str = "") -> str:
-        return f"{family}/{stream}-{step}-{attempt}{part}.parquet"
+        return f"{family}/{self.prefix(stream)}{step}~{attempt}{part}.parquet"
+
+    def prefix(self, stream: str) -> str:
+        """What the names of a stream's files begin with."""
+        return f"{self.owner}~{stream}~"
+
+    def own_files(self, stream: str) -> list[str]:
+        """All files of a stream in this store, committed or not."""
+        return [
+            f"{family}/{name}"
+            for family in self.storage.names("")
+            for name in self.storage.names(family)
+            if name.startswith(self.prefix(stream))
+        ]
 
     def write_file(self, name: str, family: str, batch: int, table: pa.Table) -> Entry:
         batches = pa.repeat(pa.scalar(batch, pa.int64()), table.num_rows)

@@ -1,0 +1,107 @@
+"""Where levels 2 and 3 run: on the driver while the open state is small, else in lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from weft.kernel.failure import QueryFailure
+from weft.kernel.program import Program, Shape
+from weft.kernel.weave import Step, late, weave
+from weft.runtime.lanes import LaneWork, run_lanes
+from weft.runtime.log import Entry, StreamLog
+from weft.runtime.openstate import OpenState
+from weft.runtime.settings import Settings
+from weft.runtime.sinks import ResultStore, Sink
+from weft.runtime.step import StepWork
+
+_BYTES_PER_ROW = 48
+_BYTES_PER_COLUMN = 16
+
+
+@dataclass
+class Outcome:
+    """What the kernel gave for a step: tables by family, files that lanes have written
+    already, rows that Spark must still project, and the state to go on with."""
+
+    families: dict[str, list[pa.Table]]
+    unfinished: list[tuple[Shape, pa.Table]]
+    failures: dict[str, QueryFailure]
+    late: dict[str, int]
+    state: OpenState | None = None
+    written: list[Entry] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        tables = [table for tables in self.families.values() for table in tables]
+        return sum(int(t.num_rows) for t in tables) + sum(int(e["rows"]) for e in self.written)
+
+
+def use_lanes(settings: Settings, log: StreamLog, files: Sequence[Entry]) -> bool:
+    """Whether the fragments of these files are too many for the driver."""
+    if settings.kernel != "auto":
+        return settings.kernel == "lanes"
+    return sum(_in_memory(log, entry) for entry in files) > settings.driver_cap_bytes
+
+
+def _in_memory(log: StreamLog, entry: Entry) -> int:
+    node = log.plan(entry["version"]).node_by_id[entry["node"]]
+    columns = len(node.partials) + len(node.keys)
+    return int(entry["rows"]) * (_BYTES_PER_ROW + _BYTES_PER_COLUMN * columns)
+
+
+def weave_here(
+    work: StepWork, log: StreamLog, program: Program, step: Step, opened: OpenState
+) -> Outcome:
+    """The kernel on the driver, on state that is kept in memory between steps."""
+    opened, new = opened.read(log, work.new_files)
+    counted = late(program, new, step.before)
+    state = opened.with_rows(new)
+    woven = weave(program, state.states, state.encoders, step)
+    return Outcome(woven.families, woven.unfinished, woven.failures, counted, state)
+
+
+def weave_in_lanes(
+    work: StepWork,
+    log: StreamLog,
+    program: Program,
+    step: Step,
+    files: Sequence[Entry],
+    lanes: int,
+    sink: Sink,
+) -> Outcome:
+    """The kernel in tasks. They write results straight into a result store; for other sinks
+    the results come back through files."""
+    folder = f"{log.folder('handoff')}/{work.name}-{work.attempt}"
+    store = sink if isinstance(sink, ResultStore) else None
+    target = store or ResultStore(f"{log.storage.uri}/{folder}")
+    found = run_lanes(
+        work.spark,
+        LaneWork(
+            checkpoint=log.storage.uri,
+            stream=program.plan.stream.name,
+            plan_version=program.plan.version,
+            files=list(files),
+            new_files=work.new_files,
+            before=step.before,
+            now=step.now,
+            ansi=step.ansi,
+            lanes=lanes,
+            step=work.name,
+            batch=work.batch,
+            attempt=work.attempt,
+            results_root=target.storage.uri,
+            owner=target.owner,
+        ),
+    )
+    outcome = Outcome({}, found.unfinished, found.failures, found.late)
+    if store is not None:
+        outcome.written = found.results
+        return outcome
+    for entry in found.results:
+        table = target.storage.read_table(entry["name"]).drop_columns(["batch"])
+        outcome.families.setdefault(entry["family"], []).append(table)
+    log.storage.delete(folder)
+    return outcome

@@ -1,0 +1,92 @@
+"""A step under way, and what it reports when it is done."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.algebra.plan import SharedPlan
+from weft.algebra.query import Query
+from weft.kernel.failure import QueryFailure
+from weft.runtime.log import Entry, step_name
+
+
+class Halted(Exception):
+    """Spark's query is being stopped; the batch is left for the next start."""
+
+
+class StepFailed(Exception):
+    """Queries that failed on their own data; the step is run again without them."""
+
+    def __init__(self, failures: dict[str, QueryFailure]) -> None:
+        super().__init__(", ".join(failures))
+        self.failures = failures
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a finished step reports; times in seconds, event times in microseconds."""
+
+    stream: str
+    batch: int
+    kind: str
+    rows: int
+    results: int
+    seconds: float
+    watermark: int
+    late_rows: int
+    null_times: int
+    state_rows: int
+    state_bytes: int
+    plan_version: int
+    queries: int
+    placement: str
+    durations: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What a loom needs from its surroundings."""
+
+    queries: Callable[[], Sequence[Query]]
+    quarantine: Callable[[str, str], None]
+    planned: Callable[[SharedPlan, dict[str, int]], None]
+    progress: Callable[[Progress], None]
+
+
+@dataclass
+class StepWork:
+    """A step under way: its rows (none for a flush), its files, what it counted."""
+
+    batch: int
+    kind: Literal["data", "flush"]
+    spark: SparkSession
+    rows: DataFrame | None
+    attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    started: float = field(default_factory=time.perf_counter)
+    durations: dict[str, float] = field(default_factory=dict)
+    counted: dict[str, Any] = field(default_factory=dict)
+    new_files: list[Entry] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return step_name(self.batch, self.kind)
+
+    def count(self, name: str) -> int:
+        return int(self.counted.get(name) or 0)
+
+    def again(self) -> StepWork:
+        """The same step from the beginning, with file names of its own."""
+        return StepWork(self.batch, self.kind, self.spark, self.rows, started=self.started)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.durations[name] = time.perf_counter() - started
