@@ -14,7 +14,7 @@ from weft.algebra.types import BIGINT, BOOLEAN, SqlType, is_key, is_ordered
 from weft.sql.coercion import number
 from weft.sql.fallback import Unshared
 from weft.sql.functions import AGGREGATES
-from weft.sql.rows import Rows
+from weft.sql.rows import IN_ARGUMENT, IN_FILTER, Rows
 from weft.sql.syntax import Constant, Function, Node, Number, String
 
 _ONE_ARGUMENT: Final = frozenset({"sum", "avg", "min", "max", "bool_and", "bool_or", *MOMENTS})
@@ -34,11 +34,11 @@ def bind_aggregate(call: Function, rows: Rows) -> Aggregate:
         raise Unshared(f"{call.name}(DISTINCT …) has no partial form", call.start)
     filter_ = None
     if call.filter is not None:
-        filter_ = _condition(rows, call.filter, "in FILTER")
+        filter_ = _condition(rows, call.filter, IN_FILTER)
     if function == "count":
         return _count(call, rows, filter_)
     if function == "count_if":
-        condition = _condition(rows, _only_argument(call), "in an aggregate")
+        condition = _condition(rows, _only_argument(call), IN_ARGUMENT)
         return Aggregate("count", (), BIGINT, conjunction(filter_, condition))
     if function in _ONE_ARGUMENT:
         return _typed(call, function, (_only_argument(call),), rows, filter_)
@@ -53,8 +53,14 @@ def bind_aggregate(call: Function, rows: Rows) -> Aggregate:
 
 def _only_argument(call: Function) -> Node:
     if len(call.arguments) != 1:
-        raise Unshared(f"{call.name} with {len(call.arguments)} arguments", call.start)
+        raise _wrong_number(call)
     return call.arguments[0]
+
+
+def _wrong_number(call: Function) -> Unshared:
+    return Unshared(
+        f"{call.name} of {len(call.arguments)} arguments has no shared form", call.start
+    )
 
 
 def _condition(rows: Rows, node: Node, place: str) -> Expression:
@@ -89,7 +95,7 @@ def _is_value(node: Node) -> bool:
 
 
 def _arguments(nodes: tuple[Node, ...], rows: Rows) -> tuple[Expression, ...]:
-    return tuple(rows.expression(node, "inside another aggregate") for node in nodes)
+    return tuple(rows.expression(node, IN_ARGUMENT) for node in nodes)
 
 
 def _typed(
@@ -103,25 +109,24 @@ def _typed(
     arguments = _arguments(nodes, rows)
     type_ = result_type(function, arguments[0].type)
     if type_ is None:
-        raise _no_partial_form(call, function, arguments, rows)
+        raise _no_partial_form(call, rows)
     return Aggregate(function, arguments, type_, filter_, parameters)
 
 
-def _no_partial_form(
-    call: Function, function: str, arguments: tuple[Expression, ...], rows: Rows
-) -> Unshared:
-    """Raises if Spark refuses the aggregate on this type; else gives the reason to fall back."""
-    rows.ask(f"{function}({', '.join(argument.sql for argument in arguments)})", call)
+def _no_partial_form(call: Function, rows: Rows) -> Unshared:
+    """Raises if Spark refuses the aggregate on these types; else gives the reason to fall back."""
+    arguments = _arguments(call.arguments, rows)
+    rows.ask(f"{call.name}({', '.join(argument.sql for argument in arguments)})", call)
     types = ", ".join(argument.type for argument in arguments)
     return Unshared(f"{call.name} of {types} has no partial form", call.start)
 
 
 def _by(call: Function, function: str, rows: Rows, filter_: Expression | None) -> Aggregate:
     if len(call.arguments) != 2:
-        raise Unshared(f"{call.name} with {len(call.arguments)} arguments", call.start)
+        raise _wrong_number(call)
     aggregate = _typed(call, function, call.arguments, rows, filter_)
     if not is_ordered(aggregate.arguments[1].type):
-        raise _no_partial_form(call, function, aggregate.arguments, rows)
+        raise _no_partial_form(call, rows)
     return aggregate
 
 
@@ -131,10 +136,10 @@ def _end(call: Function, function: str, rows: Rows, filter_: Expression | None) 
     if len(arguments) == 2:
         flag = arguments[1]
         if not isinstance(flag, Constant) or flag.value is None or call.nulls:
-            raise Unshared(f"{call.name} with this second argument", call.start)
+            raise Unshared(f"{call.name} with this second argument has no shared form", call.start)
         ignores = flag.value
     elif len(arguments) != 1:
-        raise Unshared(f"{call.name} with {len(arguments)} arguments", call.start)
+        raise _wrong_number(call)
     parameters = ("ignore_nulls",) if ignores else ()
     return _typed(call, function, arguments[:1], rows, filter_, parameters)
 
@@ -144,18 +149,20 @@ def _approximate_count(call: Function, rows: Rows, filter_: Expression | None) -
     if len(call.arguments) == 2:
         deviation = _constant(call, call.arguments[1])
         if not 0 < deviation < 0.4:
-            raise Unshared(f"{call.name} with a deviation of {deviation}", call.start)
+            raise Unshared(
+                f"{call.name} with a deviation of {deviation} has no shared form", call.start
+            )
     elif len(call.arguments) != 1:
-        raise Unshared(f"{call.name} with {len(call.arguments)} arguments", call.start)
+        raise _wrong_number(call)
     arguments = _arguments(call.arguments[:1], rows)
     if not is_key(arguments[0].type):
-        raise _no_partial_form(call, "approx_count_distinct", arguments, rows)
+        raise _no_partial_form(call, rows)
     return Aggregate("approx_count_distinct", arguments, BIGINT, filter_, (deviation,))
 
 
 def _percentile(call: Function, rows: Rows, filter_: Expression | None) -> Aggregate:
     if len(call.arguments) not in (2, 3):
-        raise Unshared(f"{call.name} with {len(call.arguments)} arguments", call.start)
+        raise _wrong_number(call)
     accuracy: float = _DEFAULT_ACCURACY
     if len(call.arguments) == 3:
         accuracy = _constant(call, call.arguments[2])
@@ -165,7 +172,7 @@ def _percentile(call: Function, rows: Rows, filter_: Expression | None) -> Aggre
     values = tuple(_constant(call, node) for node in nodes)
     valid = values and all(0 <= value <= 1 for value in values)
     if not valid or accuracy != int(accuracy) or not 0 < accuracy < 2**31:
-        raise Unshared(f"{call.name} with these percentages or accuracy", call.start)
+        raise Unshared(f"{call.name} with these parameters has no shared form", call.start)
     parameters: tuple[Value, ...] = (is_array, int(accuracy), *values)
     aggregate = _typed(call, "approx_percentile", call.arguments[:1], rows, filter_, parameters)
     type_: SqlType = f"array<{aggregate.type}>" if is_array else aggregate.type
@@ -177,4 +184,4 @@ def _constant(call: Function, node: Node) -> float:
         _, value = number(node.text)
         if value is not None and not isinstance(value, bool):
             return float(value)
-    raise Unshared(f"{call.name} with a parameter that is no plain number", node.start)
+    raise Unshared(f"{call.name} with a parameter that is no number has no shared form", node.start)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from weft.algebra.query import Field
 from weft.algebra.types import SqlType
+
+MOST_ANSWERS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,22 @@ class Remembering:
     def type(self, fields: tuple[Field, ...], expression: str) -> SqlType | AnalysisProblem:
         key = (fields, expression)
         if key not in self._types:
+            self._forget(self._types)
             self._types[key] = self.analyzer.types(fields, (expression,))[0]
         return self._types[key]
 
     def output_name(self, fields: tuple[Field, ...], expression: str) -> str:
         key = (fields, expression)
         if key not in self._names:
+            self._forget(self._names)
             self._names[key] = self.analyzer.output_names(fields, (expression,))[0]
         return self._names[key]
+
+    @staticmethod
+    def _forget(answers: dict[tuple[tuple[Field, ...], str], Any]) -> None:
+        """Keeps the memory bounded where queries come and go for ever."""
+        if len(answers) >= MOST_ANSWERS:
+            answers.clear()
 
 
 _REMEMBERED: WeakKeyDictionary[Analyzer, dict[bool, Remembering]] = WeakKeyDictionary()

@@ -6,7 +6,8 @@ qualification or in names of equal aggregates have equal keys, predicates and ag
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import ParamSpec, TypeVar
 
 from weft.algebra.query import OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Expression
@@ -24,6 +25,9 @@ from weft.sql.rows import Rows, columns_of
 from weft.sql.source import Source, read
 from weft.sql.syntax import Field, Function, Name, Node, Number, Relation, Select, walk
 from weft.sql.windows import bracket_window, window_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def bind(
@@ -43,7 +47,7 @@ def bind(
     try:
         source = read(sql)
         try:
-            select = parse(source)
+            select = _shallow(parse, source)
         except Unshared as unshared:
             stream = _first_stream(source, streams, tables)
             return _fallback(name, source, stream, unshared)
@@ -51,7 +55,7 @@ def bind(
         qualifier = (select.relation.alias or schema.name).lower()
         rows = Rows(source, schema, qualifier, remembering(analyzer, ansi), ansi)
         try:
-            return _query(name, query_id, select, rows)
+            return _shallow(_query, name, query_id, select, rows)
         except Unshared as unshared:
             _check_names(select, rows)
             return _fallback(name, source, schema, unshared)
@@ -59,13 +63,19 @@ def bind(
         raise error.in_query(name) from None
 
 
+def _shallow(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """What the step gives; expressions too deep to walk are left to Spark."""
+    try:
+        return step(*arguments, **options)
+    except RecursionError:
+        raise Unshared("an expression is nested too deeply") from None
+
+
 def _query(name: str, query_id: str, select: Select, rows: Rows) -> Query:
     window, keys = _grouping(select, rows)
     predicate = None
     if select.where is not None:
         predicate = rows.expression(select.where, "in WHERE")
-        if predicate.type == "void":
-            raise Unshared("WHERE NULL has no shared form", select.where.start)
         if predicate.type != BOOLEAN:
             raise rows.source.error(
                 "TYPE_MISMATCH",

@@ -146,7 +146,7 @@ def compared_as(left: Typed, right: Typed) -> SqlType | None:
         return compared_as(right, left)
     common = common_number(left.type, right.type)
     if common is not None:
-        return common
+        return "int" if common in ("tinyint", "smallint") else common
     for value, literal in ((left, right), (right, left)):
         assert value.type is not None
         if decimal_parameters(value.type) and promoted(literal, value.type) is not None:
@@ -196,7 +196,7 @@ def promoted(value: Typed, type_: SqlType) -> Scalar | None:
         return scalar
     if isinstance(scalar, Literal):
         return _promoted_literal(scalar, type_)
-    if value.type is not None and widens(value.type, type_):
+    if type_ in ARITHMETIC and value.type is not None and widens(value.type, type_):
         return Call(f"cast_{type_}", (scalar,), type_)
     return None
 

@@ -60,6 +60,7 @@ _LEVELS: Final[dict[str, int]] = {
     **dict.fromkeys(("+", "-", "||"), 6),
     **dict.fromkeys(("*", "/", "%", "DIV"), 7),
 }
+_CLOSING: Final = frozenset(")],;.")
 _SPELLINGS: Final = {"==": "=", "!=": "<>", "DIV": "div"}
 _SIGNS: Final = frozenset("+-~")
 _LIKES: Final = {"LIKE": "like", "ILIKE": "ilike", "RLIKE": "rlike", "REGEXP": "rlike"}
@@ -67,12 +68,12 @@ _CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 _TYPED_LITERALS: Final = frozenset(
     {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "TIME", "X"}
 )
+_CONNECTIVES: Final = words("AND OR AS THEN WHEN ELSE")
 _CLAUSES: Final = words(
-    "FROM WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET UNION INTERSECT EXCEPT "
-    "MINUS WINDOW QUALIFY LATERAL PIVOT UNPIVOT TABLESAMPLE JOIN ON USING AND OR AS THEN WHEN "
-    "ELSE"
+    "FROM WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT UNION INTERSECT EXCEPT LATERAL "
+    "PIVOT UNPIVOT TABLESAMPLE JOIN ON USING"
 )
-_OWN_SYNTAX: Final = frozenset({"EXTRACT", "OVERLAY", "IDENTIFIER"})
+_OWN_SYNTAX: Final = frozenset({"OVERLAY", "IDENTIFIER"})
 _UNIT_FUNCTIONS: Final = frozenset(
     {"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"}
 )
@@ -82,11 +83,13 @@ _WITHOUT_PARENTHESES: Final = frozenset(
 
 
 class Unexpected(Exception):
-    """A token that fits nowhere; `at` is its index."""
+    """A token that does not fit; `at` is its index. It is certain that it fits nowhere if an
+    operand is missing; else Spark may know syntax that this reader does not."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, *, certain: bool = False) -> None:
         super().__init__(at)
         self.at = at
+        self.certain = certain
 
 
 class Reader:
@@ -269,10 +272,18 @@ class Reader:
             return self._path(start)
         if kind == SYMBOL:
             return self._symbol(start)
-        if kind == END or (token.upper in _CLAUSES and self.upper(1) != "."):
-            if self.upper(1) != "(" or token.upper != "WINDOW":
-                raise Unexpected(start)
+        if kind == END or token.upper in _CONNECTIVES or self._starts_clause():
+            raise Unexpected(start, certain=True)
         return self._word(start, token.upper)
+
+    def _starts_clause(self) -> bool:
+        """Whether a word is a clause's and no column's: Spark allows columns called `order`."""
+        if self.upper() not in _CLAUSES:
+            return False
+        following = self._ahead(1)
+        if self.upper() != "FROM" and following.upper in ("FROM", "AS"):
+            return False
+        return following.kind not in (SYMBOL, END) or following.upper == "("
 
     def _number(self) -> str:
         text = self.token.upper
@@ -296,7 +307,7 @@ class Reader:
         if word[:2] in ("x'", 'x"', "X'", 'X"'):
             self.at += 1
             return TypedLiteral(start, self.at, "binary", "X'" + word[2:-1].upper() + "'")
-        raise Unexpected(start)
+        raise Unexpected(start, certain=word in _LEVELS or word in _CLOSING)
 
     def _word(self, start: int, word: str) -> Node:
         following = self._tokens[start + 1]
@@ -342,6 +353,8 @@ class Reader:
             return Cast(start, self.at, operand, type_, word == "TRY_CAST")
         name = word.lower()
         self._refuse_subquery()
+        if word == "EXTRACT" and self.upper(1) == "FROM":
+            return self._extract(start)
         star = self.upper() == "*" and self.upper(1) == ")"
         distinct = False
         arguments: tuple[Node, ...] = ()
@@ -359,6 +372,15 @@ class Reader:
         call = Function(start, self.at, name, arguments, distinct, star)
         self._after_call(call)
         return call
+
+    def _extract(self, start: int) -> Node:
+        """EXTRACT(field FROM x) is date_part('field', x)."""
+        field = self.name().lower()
+        part = String(self.at - 1, self.at, f"'{field}'", field)
+        self.expect("FROM")
+        operand = self.expression()
+        self.expect(")")
+        return Function(start, self.at, "date_part", (part, operand))
 
     def _after_call(self, call: Function) -> None:
         if self.upper() == "WITHIN" and self.upper(1) == "GROUP":
@@ -380,7 +402,9 @@ class Reader:
 
     def _names_a_window(self) -> bool:
         following = self._tokens[self.at + 1]
-        return following.kind in (WORD, QUOTED) and following.upper not in _CLAUSES
+        if following.upper in _CLAUSES or following.upper in _CONNECTIVES:
+            return False
+        return following.kind in (WORD, QUOTED)
 
     def _list(self, closing: str) -> tuple[Node, ...]:
         items = [self._argument()]

@@ -78,11 +78,14 @@ ROW_CHANGING: Final = words(
     "explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack"
 )
 
+NAMING: Final = frozenset({"arrays_zip", "struct"})
+"""Functions whose type depends on the names of their arguments."""
+
 SCALARS: Final = words(
     """abs acos acosh add_months aes_decrypt aes_encrypt array array_append array_compact
     array_contains array_distinct array_except array_insert array_intersect array_join array_max
     array_min array_position array_prepend array_remove array_repeat array_size array_union
-    arrays_overlap arrays_zip ascii asin asinh assert_true atan atan2 atanh base64 between bigint
+    arrays_overlap ascii asin asinh assert_true atan atan2 atanh base64 between bigint
     bin binary bit_count bit_get bit_length bitmap_bit_position bitmap_bucket_number bitmap_count
     boolean bround btrim cardinality cbrt ceil ceiling char char_length character_length chr
     coalesce collate collation concat concat_ws contains conv convert_timezone cos cosh cot crc32
@@ -103,7 +106,7 @@ SCALARS: Final = words(
     regexp_replace regexp_substr repeat replace reverse right rint rlike round rpad rtrim sec
     second sentences sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum
     sin sinh size slice smallint sort_array soundex space split split_part sqrt startswith
-    str_to_map string struct substr substring substring_index tan tanh time_diff time_trunc
+    str_to_map string substr substring substring_index tan tanh time_diff time_trunc
     timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_base32 to_binary
     to_char to_csv to_date to_json to_number to_timestamp to_timestamp_ltz to_timestamp_ntz
     to_unix_timestamp to_utc_timestamp to_varchar to_xml translate trim trunc try_add

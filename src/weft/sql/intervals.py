@@ -7,7 +7,6 @@ Spark's interval strings, as `window` takes them: `1 hour`, `1 day 2 hours`, `-5
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from typing import Final
 
 MICROS: Final = {
@@ -44,7 +43,7 @@ def interval_micros(text: str) -> int:
     prefix = _PREFIX.match(text)
     at = prefix.end() if prefix else 0
     rest = text.rstrip()
-    total = Fraction(0)
+    total = 0
     if at >= len(rest):
         raise IntervalProblem("it is empty")
     while at < len(rest):
@@ -55,10 +54,10 @@ def interval_micros(text: str) -> int:
         at = match.end()
     if abs(total) > _LONGEST:
         raise IntervalProblem("it is longer than 292 000 years")
-    return int(total)
+    return total
 
 
-def _part(match: re.Match[str]) -> Fraction:
+def _part(match: re.Match[str]) -> int:
     unit = match["unit"].lower()
     unit = unit.removesuffix("s")
     if unit in _CALENDAR:
@@ -74,4 +73,4 @@ def _part(match: re.Match[str]) -> Fraction:
     number = int(match["whole"] or 0) * MICROS[unit]
     # Spark keeps nine digits and cuts what is below a microsecond.
     number += int((fraction[1:] or "0").ljust(6, "0")[:6])
-    return Fraction(-number if match["sign"] == "-" else number)
+    return -number if match["sign"] == "-" else number

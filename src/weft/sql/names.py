@@ -12,6 +12,7 @@ from weft.algebra.query import Field as Column
 from weft.algebra.query import quote
 from weft.algebra.types import WINDOW
 from weft.sql.coercion import number
+from weft.sql.fallback import Unshared
 from weft.sql.functions import AGGREGATES
 from weft.sql.outputs import Outputs
 from weft.sql.syntax import (
@@ -36,10 +37,14 @@ _PRINTED_AS_FIRST: Final = {"first_value": "first", "last_value": "last"}
 def output_name(item: Item, outputs: Outputs) -> str:
     """The name of a result column."""
     if item.alias is not None:
+        if outputs.aliases and _alias_names(item.node, outputs):
+            outputs.lateral.add(item.alias.lower())
         return item.alias
     node = item.node
     if isinstance(node, Name):
         return node.parts[-1]
+    if any(name in outputs.lateral for name in _alias_names(node, outputs)):
+        raise Unshared("an alias of an alias in an expression without one", node.start)
     printed = _printed(node, outputs)
     return printed if printed is not None else _asked(node, outputs)
 

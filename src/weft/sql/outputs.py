@@ -47,6 +47,7 @@ class Outputs:
     keys: tuple[Expression, ...]
     aggregates: list[Aggregate] = field(default_factory=list)
     aliases: dict[str, Typed] = field(default_factory=dict)
+    lateral: set[str] = field(default_factory=set)
     in_having: bool = False
     _key_values: dict[str, Typed] = field(default_factory=dict)
     _has_composite_keys: bool = False
@@ -119,6 +120,8 @@ class Outputs:
 
     def _function(self, node: Function) -> Typed | None:
         if node.name == "window":
+            if self.in_having:
+                raise Unshared("window( … ) in HAVING has no shared form", node.start)
             if window_of(node, self.rows) != self.window:
                 raise self.rows.source.error("SEVERAL_WINDOWS", node.start)
             return _WINDOW

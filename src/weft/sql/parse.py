@@ -39,10 +39,10 @@ _LATER_CLAUSES: Final = {
     "UNPIVOT": "UNPIVOT",
     "TABLESAMPLE": "TABLESAMPLE",
 }
-_JOINS: Final = words("JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI NATURAL OUTER LATERAL")
-_ENDS_SELECT: Final = frozenset({*_LATER_CLAUSES, *_SET_OPERATIONS, *_JOINS})
+_JOINS: Final = words("JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI NATURAL OUTER")
 _NO_ALIAS: Final = frozenset(
-    {*_ENDS_SELECT, "FROM", "WHERE", "GROUP", "HAVING", "ON", "USING", "VERSION", "TIMESTAMP"}
+    {*_LATER_CLAUSES, *_SET_OPERATIONS, *_JOINS}
+    | {"FROM", "WHERE", "GROUP", "HAVING", "ON", "USING", "VERSION", "TIMESTAMP"}
 )
 _GROUPINGS: Final = frozenset({"ROLLUP", "CUBE", "GROUPING"})
 
@@ -54,7 +54,7 @@ def parse(source: Source) -> Select:
     try:
         return _select(reader)
     except Unexpected as unexpected:
-        raise _verdict(source, unexpected.at) from None
+        raise _verdict(source, unexpected) from None
 
 
 def _check_one_select(source: Source) -> None:
@@ -94,7 +94,7 @@ def _select(reader: Reader) -> Select:
         raise Unshared("SELECT DISTINCT has no shared form", reader.at)
     if reader.upper() == "ALL" and reader.upper(1) not in (",", ".", "FROM"):
         reader.at += 1
-    if reader.upper() == "/*+":
+    if reader.upper().startswith("/*+"):
         raise Unshared("hints have no shared form", reader.at)
     items = [_item(reader)]
     while reader.take(","):
@@ -129,15 +129,15 @@ def _item(reader: Reader) -> Item:
     if reader.take("AS"):
         if reader.upper() == "(":
             raise Unshared("several aliases for one expression have no shared form", reader.at)
-        return Item(node, _alias(reader))
+        if reader.token.kind == STRING:
+            raise reader.source.error(
+                "PARSE_ERROR", reader.at, detail="an alias is a name, or a name in `back quotes`"
+            )
+        return Item(node, reader.name())
     token = reader.token
     if token.kind == QUOTED or (token.kind == WORD and token.upper not in _NO_ALIAS):
         return Item(node, reader.name())
     return Item(node, None)
-
-
-def _alias(reader: Reader) -> str:
-    return reader.name()
 
 
 def _relation(reader: Reader) -> tuple[Relation, BracketWindow | None]:
@@ -265,11 +265,12 @@ def _refuse_later(reader: Reader) -> None:
         raise Unshared(f"{clause} has no shared form", reader.at)
 
 
-def _verdict(source: Source, at: int) -> SqlError | Unshared:
+def _verdict(source: Source, unexpected: Unexpected) -> SqlError | Unshared:
     """Whether a token that this reader does not expect is an error or Spark's matter."""
+    at = unexpected.at
     token = source.tokens[at]
     found = "the end of the text" if token.kind == END else f"'{source.slice(at, at + 1)}'"
-    if sqlglot_reads(source.text):
+    if not unexpected.certain and sqlglot_reads(source.text):
         return Unshared(f"weft does not read {found} here", at)
     return source.error("PARSE_ERROR", at, detail=f"{found} is not expected here")
 

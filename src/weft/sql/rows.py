@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -16,6 +17,7 @@ from weft.sql.fallback import Unshared
 from weft.sql.functions import (
     AGGREGATES,
     CHANGING,
+    NAMING,
     ROW_CHANGING,
     SCALARS,
     UNSHARED_AGGREGATES,
@@ -24,6 +26,11 @@ from weft.sql.scalars import Typer
 from weft.sql.source import Source
 from weft.sql.syntax import Function, Name, Node, Star
 
+_NESTED: Final = ("struct", "map", "array", "variant")
+_PLACES = re.compile(r"\s*SQLSTATE: .*|^\[[A-Z_.]+\]\s*", re.DOTALL)
+IN_FILTER: Final = "in FILTER"
+IN_ARGUMENT: Final = "inside another aggregate"
+AGGREGATED: Final = frozenset({IN_FILTER, IN_ARGUMENT})
 WINDOWING: Final = frozenset({"window", "session_window", "window_time"})
 
 
@@ -92,6 +99,8 @@ class Rows:
     def column(self, node: Name) -> Typed:
         found = self.find(node)
         if found is None:
+            if node.parts[0].lower() == "window" and self.place in AGGREGATED:
+                raise Unshared("the window inside an aggregate has no shared form", node.start)
             raise self.unknown(node)
         column, typed, path = found
         self._used.add(column.name)
@@ -106,7 +115,7 @@ class Rows:
             if found is not None:
                 return (*found, parts[2:])
         found = columns.get(parts[0].lower())
-        if found is None or (len(parts) > 1 and not found[0].type.startswith(("struct", "map"))):
+        if found is None or (len(parts) > 1 and not found[0].type.startswith(_NESTED)):
             return None
         return (*found, parts[1:])
 
@@ -140,8 +149,10 @@ def check_function(node: Function) -> None:
         raise Unshared(f"{name} may change from run to run", node.start)
     if name in ROW_CHANGING:
         raise Unshared(f"{name} makes several rows of one", node.start)
+    if name in NAMING:
+        raise Unshared(f"{name} has no shared form", node.start)
     if name not in SCALARS:
-        raise Unshared(f"{name} is no built-in function that weft knows", node.start)
+        raise Unshared(f"{name} is a user's function, or one that weft does not know", node.start)
     if node.distinct or node.star or node.filter is not None or node.nulls is not None:
         raise Unshared(f"{name} is called like an aggregate", node.start)
 
@@ -154,8 +165,8 @@ def with_path(typed: Typed, path: tuple[str, ...]) -> Typed:
 
 
 def refusal(source: Source, node: Node, problem: AnalysisProblem) -> SqlError:
-    """The error for an expression that Spark refuses."""
-    message = problem.message.strip().split("\n", 1)[0]
+    """The error for an expression that Spark refuses, without the places in the text it saw."""
+    message = _PLACES.sub("", problem.message.strip()).split("\n", 1)[0]
     if problem.error_class.startswith("DATATYPE_MISMATCH"):
         return source.error("TYPE_MISMATCH", node.start, detail=message)
     return source.error("INVALID_QUERY", node.start, detail=message)

@@ -200,9 +200,12 @@ def string_sql(raw: str, value: str | None) -> str:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.children():
-        yield from walk(child)
+    """The node and all nodes below it, in the order of the text."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(reversed(current.children()))
 
 
 @dataclass(slots=True, eq=False)

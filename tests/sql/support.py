@@ -1,0 +1,128 @@
+"""A stream to bind against, and analyzers: one that knows nothing, one that asks Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.algebra.query import Field, Query, StreamSchema, quote
+from weft.algebra.types import SqlType
+from weft.errors import SqlError
+from weft.sql import AnalysisProblem, Analyzer, Fallback, bind
+
+COLUMNS = {
+    "auction": "bigint",
+    "price": "int",
+    "channel": "string",
+    "ts": "timestamp",
+    "d": "double",
+    "f": "float",
+    "dec": "decimal(10,2)",
+    "day": "date",
+    "ok": "boolean",
+    "tiny": "tinyint",
+    "payload": "struct<kind:string,n:int>",
+    "tags": "array<string>",
+    "raw": "binary",
+}
+BIDS = StreamSchema(
+    "bids", tuple(Field(name, type_) for name, type_ in COLUMNS.items()), "ts", 10_000_000
+)
+PACKETS = StreamSchema("Packets", (Field("Time", "timestamp"), Field("size", "bigint")), "Time", 0)
+STREAMS = {"bids": BIDS, "Packets": PACKETS}
+
+
+@dataclass(eq=False)
+class FakeAnalyzer:
+    """Answers from a table, and remembers what it was asked."""
+
+    answers: dict[str, SqlType | AnalysisProblem] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def types(
+        self, fields: tuple[Field, ...], expressions: tuple[str, ...]
+    ) -> tuple[SqlType | AnalysisProblem, ...]:
+        self.asked.extend(expressions)
+        return tuple(self.answers[expression] for expression in expressions)
+
+    def output_names(
+        self, fields: tuple[Field, ...], expressions: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        self.asked.extend(expressions)
+        return tuple(self.names.get(expression, expression) for expression in expressions)
+
+
+class SparkAnalyzer:
+    """Asks Spark about an empty relation; groups by every column where aggregates mix in."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+        self._empty: dict[tuple[Field, ...], Any] = {}
+
+    def types(
+        self, fields: tuple[Field, ...], expressions: tuple[str, ...]
+    ) -> tuple[SqlType | AnalysisProblem, ...]:
+        return tuple(self._type(fields, expression) for expression in expressions)
+
+    def output_names(
+        self, fields: tuple[Field, ...], expressions: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        return tuple(self._select(fields, each).columns[-1] for each in expressions)
+
+    def _type(self, fields: tuple[Field, ...], expression: str) -> SqlType | AnalysisProblem:
+        from pyspark.errors import PySparkException
+
+        try:
+            last = self._select(fields, expression).schema.fields[-1]
+            return str(last.dataType.simpleString())
+        except PySparkException as error:
+            return AnalysisProblem(error.getCondition() or "", str(error))
+
+    def _select(self, fields: tuple[Field, ...], expression: str) -> Any:
+        from pyspark.errors import AnalysisException
+        from pyspark.sql import functions
+
+        if fields not in self._empty:
+            ddl = ", ".join(f"{quote(each.name)} {each.type}" for each in fields)
+            self._empty[fields] = self._spark.createDataFrame([], ddl or "nothing int")
+        empty = self._empty[fields]
+        try:
+            return empty.selectExpr(expression)
+        except AnalysisException as error:
+            if error.getCondition() != "MISSING_GROUP_BY":
+                raise
+            keys = [quote(each.name) for each in fields]
+            return empty.groupBy(*keys).agg(functions.expr(expression))
+
+
+def bound(sql: str, analyzer: Analyzer | None = None, **options: Any) -> Query | Fallback:
+    return bind("q", sql, STREAMS, analyzer or FakeAnalyzer(), query_id="q@1", **options)
+
+
+def query(sql: str, analyzer: Analyzer | None = None, **options: Any) -> Query:
+    result = bound(sql, analyzer, **options)
+    assert isinstance(result, Query), result
+    return result
+
+
+def fallback(sql: str, analyzer: Analyzer | None = None, **options: Any) -> Fallback:
+    result = bound(sql, analyzer, **options)
+    assert isinstance(result, Fallback), result
+    return result
+
+
+def error(sql: str, analyzer: Analyzer | None = None, **options: Any) -> SqlError:
+    try:
+        result = bound(sql, analyzer, **options)
+    except SqlError as raised:
+        return raised
+    raise AssertionError(f"no error, but {result}")
+
+
+def grouped(select: str, *, where: str = "", keys: str = "", having: str = "") -> str:
+    """A query on bids with a tumbling window."""
+    parts = [f"SELECT {select} FROM bids", f"WHERE {where}" if where else ""]
+    parts.append("GROUP BY window(ts, '1 hour')" + (f", {keys}" if keys else ""))
+    parts.append(f"HAVING {having}" if having else "")
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,83 @@
+"""Spark SQL that weft does not share: it runs by itself, and EXPLAIN says why."""
+
+from __future__ import annotations
+
+import pytest
+from tests.sql.support import FakeAnalyzer, fallback, grouped, query
+
+WINDOW = "GROUP BY window(ts, '1 hour')"
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        (grouped("collect_list(price)"), "collect_list has no partial form"),
+        (grouped("percentile(price, 0.5)"), "percentile has no partial form"),
+        (grouped("corr(price, d)"), "corr has no partial form"),
+        (grouped("sum(DISTINCT price)"), "sum(DISTINCT …) has no partial form"),
+        (grouped("count(DISTINCT tags)"), "count of a array<string> has no shared form"),
+        (grouped("max_by(price, d, 2)"), "max_by of 3 arguments"),
+        (grouped("approx_percentile(price, price)"), "no number"),
+        (grouped("approx_percentile(price, 2)"), "these parameters"),
+        (grouped("first(price, ok)"), "second argument"),
+        (grouped("max(window.end)"), "the window inside an aggregate"),
+        (grouped("listagg(channel) WITHIN GROUP (ORDER BY price)"), "WITHIN GROUP"),
+        (grouped("count(*)", keys="tags"), "grouping by a array<string>"),
+        (grouped("window_time(window)"), "window_time has no shared form"),
+        (grouped("my_function(price)", keys="price"), "my_function is a user's function"),
+        (grouped("sum(my_function(price))"), "my_function is a user's function"),
+        (grouped("count(*)", where="rand() > 0.5"), "rand may change"),
+        (grouped("current_timestamp()"), "current_timestamp may change"),
+        (grouped("current_date"), "current_date changes"),
+        (grouped("count(*)", where="price IN (SELECT 1)"), "subquery"),
+        (grouped("count(*)", where="EXISTS (SELECT 1)"), "subquery"),
+        (grouped("(SELECT max(price) FROM bids)"), "subquery"),
+        (grouped("transform(tags, x -> x)"), "'->'"),
+        (grouped("reduce(tags, 0, (a, b) -> a)"), "'->'"),
+        (grouped("count(*)", having="count(*)"), "HAVING with a bigint"),
+        (grouped("NULL AS nothing"), "always NULL"),
+        (grouped("struct(price)", keys="price"), "struct has no shared form"),
+        (grouped("dateadd(DAY, 1, ts)", keys="ts"), "dateadd with a unit"),
+        (grouped("price + 1", keys="1 + price"), "part of a group-by expression"),
+        (grouped("count(*)") + " ORDER BY 1", "ORDER BY has no shared form"),
+        (grouped("count(*)") + " LIMIT 3", "LIMIT has no shared form"),
+        (grouped("DISTINCT count(*)"), "SELECT DISTINCT has no shared form"),
+        (grouped("/*+ COALESCE(1) */ count(*)"), "hints have no shared form"),
+        (grouped("count(*)", keys="auction WITH ROLLUP"), "WITH in GROUP BY"),
+        ("SELECT 1 FROM bids GROUP BY CUBE (window(ts, '1 hour'), price)", "GROUP BY CUBE"),
+        ("SELECT window(ts, '1 hour'), count(*) FROM bids GROUP BY ALL", "GROUP BY ALL"),
+        ("SELECT count(*) FROM bids GROUP BY session_window(ts, '5 minutes')", "session_window"),
+        ("SELECT count(*) FROM bids GROUP BY window(ts, '1 hour').start", "bound of the window"),
+        ("SELECT ts, count(*) FROM bids GROUP BY ts", "the event time itself"),
+        ("SELECT * FROM bids", "without aggregates"),
+        ("SELECT price + 1 FROM bids WHERE price > 3", "without aggregates"),
+        ("SELECT bids.* FROM bids", "without aggregates"),
+        ("SELECT * FROM bids JOIN people ON name = channel", "joins"),
+        ("SELECT * FROM people, bids", "joins"),
+        ("SELECT * FROM (SELECT * FROM bids)", "subquery in FROM"),
+        ("FROM bids SELECT price", "start with SELECT"),
+        ("(SELECT price FROM bids)", "start with SELECT"),
+        (f"SELECT count(*) FROM bids LATERAL VIEW explode(tags) t AS x {WINDOW}", "LATERAL VIEW"),
+        (f"SELECT trim(BOTH 'x' FROM channel) FROM bids {WINDOW}", "weft does not read"),
+    ],
+)
+def test_the_reason_is_given(sql: str, reason: str) -> None:
+    found = fallback(sql, tables=("people",))
+    assert reason in found.reason
+    assert (found.name, found.sql, found.stream) == ("q", sql, "bids")
+
+
+def test_an_aggregate_that_spark_takes_and_weft_does_not() -> None:
+    found = fallback(grouped("sum(channel)"), FakeAnalyzer({"sum(`channel`)": "double"}))
+    assert found.reason == "sum of string has no partial form"
+
+
+def test_deep_nesting_is_left_to_spark() -> None:
+    deep = "(" * 2000 + "price" + ")" * 2000
+    assert fallback(grouped("count(*)", where=f"{deep} > 1")).reason.endswith("too deeply")
+
+
+def test_long_conditions_are_shared() -> None:
+    long = " OR ".join(f"price = {number}" for number in range(3000))
+    found = query(grouped("count(*)", where=long))
+    assert found.predicate is not None and found.predicate.sql.count(" OR ") == 2999
