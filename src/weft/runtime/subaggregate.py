@@ -67,6 +67,7 @@ def _measures(stream: StreamSchema, before: int) -> list[Column]:
     return [
         F.count(F.lit(1)).alias("rows"),
         F.max(F.expr(stream.time_micros)).alias("max_event"),
+        F.min(F.expr(stream.time_micros)).alias("min_event"),
         F.count_if(F.col(quote(stream.time)).isNull()).alias("null_times"),
         F.count_if(F.expr(f"{stream.time_micros} < {before}L")).alias("late_rows"),
     ]
