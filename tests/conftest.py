@@ -8,6 +8,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples on every run, and no deadlines: the machine's speed is not under test.
+settings.register_profile(
+    "weft",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("weft")
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

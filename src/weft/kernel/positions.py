@@ -17,6 +17,7 @@ from weft.kernel.operations import Array
 
 MOST_PAIRS = 2_000_000
 _DENSE = 8
+_ALWAYS_DENSE = 1 << 16
 _PACKED_LIMIT = 1 << 62
 
 
@@ -61,7 +62,7 @@ class Positions:
 
     def pairs(self, starts: Array, ends: Array) -> Iterator[Pairs]:
         """The pairs of all windows (starts, ends], in portions of bounded size."""
-        if len(starts) * len(self.present) <= max(1 << 16, _DENSE * len(self._ends)):
+        if len(starts) * len(self.present) <= max(_ALWAYS_DENSE, _DENSE * len(self._ends)):
             step = max(1, MOST_PAIRS // len(self.present))
             for first in range(0, len(starts), step):
                 chosen = slice(first, first + step)

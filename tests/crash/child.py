@@ -1,0 +1,66 @@
+"""A process to be killed: runs the workload on whatever input is there.
+
+Called as `python -m tests.crash.child FOLDER [NAME …]`: registers the named queries of the
+workload (all, if none is named), drops live ones that are not named, and runs to the end of
+the input. WEFT_KILL_AT ends it earlier.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from tests.crash.workload import DDL, QUERIES
+
+import weft
+
+
+def open_weft(spark: object, folder: Path) -> weft.Weft:
+    """The workload's stream on its checkpoint."""
+    source = (
+        spark.readStream.schema(DDL)  # type: ignore[attr-defined]
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / "input"))
+    )
+    w = weft.Weft(spark, folder / "checkpoint", project="crash")  # type: ignore[arg-type]
+    w.add_stream("s", source, time="ts", watermark="2 seconds")
+    return w
+
+
+def register(w: weft.Weft, names: list[str]) -> None:
+    """Make the named queries, and only these, the registered ones."""
+    live = {handle.name for handle in w.queries}
+    with w.changes():
+        for name in sorted(live - set(names)):
+            w.drop(name)
+        for name in names:
+            if name not in live:
+                w.register(name, QUERIES[name])
+
+
+def main() -> None:
+    folder, names = Path(sys.argv[1]), sys.argv[2:] or list(QUERIES)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    w = open_weft(spark, folder)
+    register(w, names)
+    print("ready", flush=True)
+    w.start(availableNow=True).awaitTermination()
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Due windows and late rows, against enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.algebra.window import Window
+from weft.kernel.due import due_ends, late_pairs
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    slide = draw(st.integers(1, 12))
+    start = draw(st.integers(-slide + 1, slide - 1))
+    return Window(draw(st.integers(1, 30)), slide, start)
+
+
+TIMES = st.lists(st.integers(-60, 60), max_size=12)
+
+
+@given(windows(), st.integers(-50, 50), st.integers(0, 60), st.integers(-70, 40), TIMES)
+def test_due_windows_are_those_that_end_in_the_step_and_hold_a_fragment(
+    window: Window, before: int, length: int, complete_from: int, times: list[int]
+) -> None:
+    now = before + length
+    found = due_ends(window, before, now, complete_from, np.unique(times))
+    must = [
+        end
+        for end in range(before + 1, now + 1)
+        if (end - window.end_residue) % window.slide == 0
+        and end - window.range >= complete_from
+        and any(end - window.range < time <= end for time in times)
+    ]
+    ends = found.tolist()
+    assert ends == sorted(set(ends))
+    assert set(must) <= set(ends)
+    for end in ends:
+        assert before < end <= now
+        assert end - window.range >= complete_from
+        assert (end - window.end_residue) % window.slide == 0
+
+
+@given(windows(), st.integers(-50, 50), st.lists(st.integers(-60, 60), min_size=1, max_size=8))
+def test_late_pairs_count_every_closed_window_of_every_row(
+    window: Window, before: int, times: list[int]
+) -> None:
+    """A fragment ending at f is in the windows that end in [f, f + range)."""
+    counts = list(range(1, len(times) + 1))
+    found = late_pairs(window, before, np.array(times), np.array(counts))
+    expected = sum(
+        count
+        for time, count in zip(times, counts, strict=True)
+        for end in range(time, time + window.range)
+        if end <= before and (end - window.end_residue) % window.slide == 0
+    )
+    assert found == expected
+
+
+def test_a_jump_over_an_empty_century_lists_only_windows_with_fragments() -> None:
+    century = 100 * 365 * 86_400 * 1_000_000
+    ends = due_ends(Window(2000, 1000), 0, century, -(1 << 62), np.array([1000, century - 5000]))
+    assert ends.tolist() == [1000, 2000, century - 5000, century - 4000]
