@@ -198,7 +198,7 @@ class StreamLog:
 
     def _commit_names(self) -> list[str]:
         files = self.storage.names(f"{self._folder}/commits")
-        return [file[:-5] for file in files if file.endswith(".json") and file[0] != "."]
+        return sorted(file[:-5] for file in files if file.endswith(".json") and file[0] != ".")
 
 
 def _read(storage: Storage, path: str, kind: type[Any]) -> Any:
