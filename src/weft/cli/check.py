@@ -1,0 +1,100 @@
+"""`weft check`: everything is parsed, opened and bound; all errors are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from weft.catalog.store import FALLBACK
+from weft.cli.opening import draft_weft
+from weft.cli.output import print_json
+from weft.cli.problems import InvalidProject, Problem
+from weft.cli.project import Project, load
+from weft.cli.queries import QueryFile, read_queries
+from weft.cli.session import session
+from weft.errors import WeftError
+from weft.runtime.api import Weft
+
+
+@dataclass
+class Verdict:
+    """What a check found."""
+
+    problems: list[Problem] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
+    fallbacks: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": not self.problems,
+            "errors": [problem.to_json() for problem in self.problems],
+            "shared": self.shared,
+            "fallbacks": [{"query": q, "reason": r} for q, r in self.fallbacks.items()],
+        }
+
+
+def check(
+    folder: Path = typer.Argument(..., metavar="DIR", help="A project folder."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Parse and bind everything, print all errors with their places; exit 1 if there are any."""
+    verdict = verdict_of(folder)
+    if as_json:
+        print_json(verdict.to_json())
+    else:
+        for problem in verdict.problems:
+            print(problem)
+        if not verdict.problems:
+            print(f"{folder}: {len(verdict.shared)} queries are shared", end="")
+            print(f", {len(verdict.fallbacks)} run alone" if verdict.fallbacks else "")
+            for query, reason in verdict.fallbacks.items():
+                print(f"  {query} runs alone: {reason}")
+    if verdict.problems:
+        raise typer.Exit(1)
+
+
+def verdict_of(folder: Path) -> Verdict:
+    """Check a project without changing anything in it."""
+    try:
+        project = load(folder)
+    except InvalidProject as error:
+        _, others = read_queries(folder / "queries")
+        return Verdict([*error.problems, *others])
+    queries, problems = read_queries(project.queries)
+    try:
+        with session(project.name, project.spark) as spark, draft_weft(spark, project) as weft:
+            verdict = bind_all(weft, queries)
+    except InvalidProject as error:
+        verdict = Verdict(list(error.problems))
+    verdict.problems = sorted(
+        [*problems, *verdict.problems], key=lambda p: (p.file, p.line or 0, p.column or 0)
+    )
+    return verdict
+
+
+def bind_all(weft: Weft, queries: Sequence[QueryFile]) -> Verdict:
+    """Register every query that can be; the others are problems."""
+    verdict = Verdict()
+    for query in queries:
+        try:
+            handle = weft.register(query.name, query.sql)
+        except WeftError as error:
+            verdict.problems.append(query.problem(error))
+            continue
+        if handle.status == FALLBACK:
+            verdict.fallbacks[query.name] = handle.detail
+        else:
+            verdict.shared.append(query.name)
+    return verdict
+
+
+def require_queries(project: Project) -> list[QueryFile]:
+    """The project's queries; raises `InvalidProject` if files are wrong in themselves."""
+    queries, problems = read_queries(project.queries)
+    if problems:
+        raise InvalidProject(problems)
+    return queries

@@ -1,0 +1,114 @@
+"""`weft explain`: the shared plan of what `weft run` runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from weft.catalog.store import ACTIVE, FALLBACK, QUARANTINED
+from weft.cli.check import bind_all, require_queries
+from weft.cli.opening import draft_weft
+from weft.cli.output import print_json
+from weft.cli.problems import InvalidProject
+from weft.cli.project import Project, load
+from weft.cli.queries import QueryFile, same_query
+from weft.cli.recorded import Recorded, recorded
+from weft.cli.session import session
+from weft.errors import CatalogError, ProjectError
+from weft.explain import Explanation, FallbackNote
+from weft.explain import explain as explain_plans
+
+
+def explain(
+    folder: Path = typer.Argument(..., metavar="DIR", help="A project folder."),
+    query: str | None = typer.Option(
+        None, "--query", "-q", metavar="NAME", help="One query's part."
+    ),
+    rate: float | None = typer.Option(
+        None, metavar="R", min=0.001, help="Rows per second to assume."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    svg: Path | None = typer.Option(None, metavar="FILE", help="Write a drawing."),
+    analyze: bool = typer.Option(False, help="Show what the last run counted, beside it."),
+) -> None:
+    """Show the shared plan: who shares what, predicted cost and savings."""
+    project = load(folder)
+    files = require_queries(project)
+    if query is not None and all(file.name != query for file in files):
+        known = ", ".join(sorted(file.name for file in files)) or "none"
+        raise CatalogError("UNKNOWN_QUERY", name=query, known=known)
+    record = recorded(project)
+    if analyze:
+        found = _analyzed(record, project)
+    else:
+        found = _snapshot(record, project, files) or _drafted(project, files, record)
+    shown = explain_plans(found.plans, found.fallbacks, query, rate=rate)
+    shown = shown.with_measured(found.measured)
+    if svg is not None:
+        svg.write_text(shown.to_svg(), encoding="utf-8")
+    if as_json:
+        print_json(shown.to_json())
+    elif svg is None:
+        print(shown)
+    else:
+        print(f"wrote {svg}")
+
+
+def _analyzed(record: Recorded | None, project: Project) -> Explanation:
+    """The plan that ran last, and what it counted."""
+    plans = [log.plan(last.plan_version) for log, last in record.commits()] if record else []
+    if record is None or not plans:
+        detail = f"'{project.name}' has not run yet: there is nothing to analyze"
+        raise ProjectError("PROJECT", detail=detail)
+    notes = [
+        FallbackNote(each.name, _only_stream(project), each.detail)
+        for each in record.live()
+        if each.status == FALLBACK
+    ]
+    return explain_plans(plans, notes).with_measured(record.measured())
+
+
+def _snapshot(
+    record: Recorded | None, project: Project, files: list[QueryFile]
+) -> Explanation | None:
+    """The last plan, if it is the one that the files ask for."""
+    if record is None:
+        return None
+    live = {each.name: each for each in record.live()}
+    wanted = {file.name: file.sql for file in files}
+    if live.keys() != wanted.keys():
+        return None
+    if not all(same_query(each.sql, wanted[name]) for name, each in live.items()):
+        return None
+    plans = [log.plan(last.plan_version) for log, last in record.commits()]
+    planned = {query.id for plan in plans for query in plan.queries}
+    if planned != {each.id for each in live.values() if each.status == ACTIVE}:
+        return None
+    fallbacks = [each for each in live.values() if each.status == FALLBACK]
+    if fallbacks and len(project.streams) > 1:
+        return None
+    notes = [FallbackNote(each.name, _only_stream(project), each.detail) for each in fallbacks]
+    return explain_plans(plans, notes)
+
+
+def _drafted(project: Project, files: list[QueryFile], record: Recorded | None) -> Explanation:
+    """The plan of the files, bound now; nothing in the checkpoint changes."""
+    broken = {
+        each.name: each.sql
+        for each in (record.live() if record is not None else [])
+        if each.status == QUARANTINED
+    }
+    healthy = [
+        file for file in files if not same_query(file.sql, broken.get(file.name, "")) or not broken
+    ]
+    with session(project.name, project.spark) as spark, draft_weft(spark, project) as weft:
+        verdict = bind_all(weft, healthy)
+        if verdict.problems:
+            raise InvalidProject(verdict.problems)
+        return weft.explain()
+
+
+def _only_stream(project: Project) -> str:
+    names = [stream.name for stream in project.streams]
+    return names[0] if len(names) == 1 else "its stream"

@@ -1,0 +1,200 @@
+"""Live progress of a run: a table that moves on a terminal, a line per step elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from weft.explain.wording import counted, figure, instant, size_text
+
+Step = Mapping[str, Any]
+
+
+@dataclass
+class Totals:
+    """What a stream's steps add up to, and its last ones."""
+
+    stream: str
+    steps: int = 0
+    rows: int = 0
+    results: int = 0
+    late_rows: int = 0
+    null_times: int = 0
+    seconds: float = 0.0
+    last: Step = field(default_factory=dict)
+    last_data: Step = field(default_factory=dict)
+
+    def add(self, step: Step) -> None:
+        self.steps += 1
+        self.rows += step["rows"]
+        self.results += step["results"]
+        self.late_rows += step["late_rows"]
+        self.null_times += step["null_times"]
+        self.seconds += step["seconds"]
+        self.last = step
+        if step["rows"] or not self.last_data:
+            self.last_data = step
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    @property
+    def results_per_second(self) -> float:
+        return self.results / self.seconds if self.seconds else 0.0
+
+
+class Tally:
+    """Takes each step once from lists of recent steps."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, int, str]] = set()
+        self.totals: dict[str, Totals] = {}
+
+    def add(self, steps: Iterable[Step]) -> list[Step]:
+        """Count the steps that are new; these are returned."""
+        new = []
+        for step in steps:
+            key = (step["stream"], step["batch"], step["kind"])
+            if key not in self._seen:
+                self._seen.add(key)
+                total = self.totals.setdefault(step["stream"], Totals(step["stream"]))
+                total.add(step)
+                new.append(step)
+        return new
+
+    def summary(self) -> str:
+        """The run in a line for each stream."""
+        lines = []
+        for total in self.totals.values():
+            late = f", {counted(total.late_rows, 'late row')}" if total.late_rows else ""
+            lines.append(
+                f"{total.stream}: {counted(total.rows, 'row')} in {total.seconds:.1f} s "
+                f"({figure(total.rows_per_second)} rows/s), {counted(total.results, 'result')} "
+                f"({figure(total.results_per_second)}/s){late}"
+            )
+        return "\n".join(lines) or "no data"
+
+
+class Display(Protocol):
+    """Shows the steps of a run as they come."""
+
+    def __enter__(self) -> Display: ...
+    def __exit__(self, *_: object) -> None: ...
+    def update(self, tally: Tally, new: list[Step]) -> None: ...
+
+
+class Lines:
+    """A line per step, or a JSON object per step."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self._as_json = as_json
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, tally: Tally, new: list[Step]) -> None:
+        for step in new:
+            print(json.dumps(dict(step)) if self._as_json else step_line(step), flush=True)
+
+
+def step_line(step: Step) -> str:
+    """A step in a line."""
+    what = "flush" if step["kind"] == "flush" else f"batch {step['batch']}"
+    rows = ""
+    if step["rows"]:
+        rate = figure(step["rows"] / step["seconds"]) if step["seconds"] else "?"
+        rows = f"{counted(step['rows'], 'row')} ({rate}/s), "
+    late = f", {counted(step['late_rows'], 'late row')}" if step["late_rows"] else ""
+    return (
+        f"{step['stream']} {what}: {rows}{step['seconds']:.2f} s, "
+        f"{counted(step['results'], 'result')}, watermark {instant(step['watermark'])}, "
+        f"state {size_text(step['state_bytes'])}{late}"
+    )
+
+
+class LiveTable:
+    """A moving bar and a table of all streams."""
+
+    def __init__(self, title: str, console: Console) -> None:
+        self._title, self._started = title, time.monotonic()
+        self._tally = Tally()
+        self._live = Live(self._render(), console=console, refresh_per_second=8)
+
+    def __enter__(self) -> LiveTable:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.update(self._render(ended=True))
+        self._live.__exit__(None, None, None)
+
+    def update(self, tally: Tally, new: list[Step]) -> None:
+        self._tally = tally
+        self._live.update(self._render())
+
+    def _render(self, ended: bool = False) -> RenderableType:
+        elapsed = time.monotonic() - self._started
+        steps = sum(total.steps for total in self._tally.totals.values())
+        head = Table.grid(padding=(0, 2))
+        bar = ProgressBar(total=1.0 if ended else None, completed=1.0, width=24, pulse=not ended)
+        head.add_row(
+            Text(self._title, style="bold"), bar, f"{elapsed:.0f} s", counted(steps, "step")
+        )
+        return Group(head, streams_table(self._tally)) if steps else head
+
+
+def streams_table(tally: Tally) -> Table:
+    """The last figures of every stream."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    headings = (
+        "stream",
+        "batch",
+        "rows",
+        "rows/s",
+        "batch time",
+        "results",
+        "results/s",
+        "late",
+        "state",
+        "kernel",
+    )
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "stream" else "right")
+    table.add_column("watermark")
+    for total in tally.totals.values():
+        last, data = total.last, total.last_data
+        table.add_row(
+            total.stream,
+            str(last["batch"]),
+            f"{total.rows:,}",
+            figure(data["rows"] / data["seconds"]) if data["seconds"] else "–",
+            f"{data['seconds']:.2f} s",
+            f"{total.results:,}",
+            figure(total.results_per_second),
+            f"{total.late_rows:,}",
+            size_text(last["state_bytes"]),
+            str(last["placement"]),
+            instant(last["watermark"]),
+        )
+    return table
+
+
+def display(title: str, as_json: bool = False) -> Display:
+    """The display that suits standard output."""
+    if as_json or not sys.stdout.isatty():
+        return Lines(as_json)
+    return LiveTable(title, Console(highlight=False))

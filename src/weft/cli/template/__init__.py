@@ -1,0 +1,1 @@
+"""The files of the project that `weft init` writes: `weft.yaml` and queries."""
