@@ -103,9 +103,7 @@ def test_kills_at_random_moments(spark: SparkSession, tmp_path: Path) -> None:
     assert_complete(spark, tmp_path)
 
 
-def test_queries_registered_and_dropped_around_a_kill(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_queries_registered_and_dropped_around_a_kill(spark: SparkSession, tmp_path: Path) -> None:
     """`spread` is dropped and `extremes` registered after three batches, then comes a kill."""
     write_input(tmp_path, last=3)
     first = ["counts", "sums", "spread"]

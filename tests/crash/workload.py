@@ -35,9 +35,7 @@ SPECS: dict[str, Query] = {
         Aggregate("min", (_X,)),
         Aggregate("max", (_V,)),
     ),
-    "distinct": _query(
-        Window(4 * SECOND), None, Aggregate("count", (_V,), distinct=True)
-    ),
+    "distinct": _query(Window(4 * SECOND), None, Aggregate("count", (_V,), distinct=True)),
     "spread": _query(Window(10 * SECOND, SECOND), None, Aggregate("var_samp", (_X,))),
 }
 QUERIES = {name: spec.sql("s") for name, spec in SPECS.items()}

@@ -73,9 +73,7 @@ def test_moments_are_those_of_all_values_together(data: st.DataObject) -> None:
     samples = data.draw(
         st.lists(st.lists(st.floats(-1e3, 1e3), max_size=4), min_size=1, max_size=40)
     )
-    column: Arrays = tuple(
-        np.array([part[i] for part in map(_moments, samples)]) for i in range(3)
-    )
+    column: Arrays = tuple(np.array([part[i] for part in map(_moments, samples)]) for i in range(3))
     low, high = data.draw(ranges(len(samples)))
     n, mean, m2 = combine_ranges(OPERATIONS["moments"], column, low, high)
     for position, (a, b) in enumerate(zip(low, high, strict=True)):

@@ -75,9 +75,7 @@ def fragment_table(node: Node, rows: list[Row]) -> pa.Table:
             columns[partial.name].append(_lifted(partial.lift, values, len(members)))
     types = {"fragment_end": pa.int64(), "s0": pa.int64(), "n": pa.int64()}
     types |= {"k0": pa.string(), "k1": pa.int64()}
-    return pa.table(
-        {name: pa.array(column, types.get(name)) for name, column in columns.items()}
-    )
+    return pa.table({name: pa.array(column, types.get(name)) for name, column in columns.items()})
 
 
 def _lifted(text: str, values: list[int], rows: int) -> Any:

@@ -58,9 +58,7 @@ def test_a_finished_checkpoint_goes_on(spark: SparkSession, checkpoint: Path) ->
     w = open_weft(session(spark), checkpoint)
     before = python_rows(w.results("counts").toArrow())
     w.start(availableNow=True).awaitTermination()
-    assert sorted(map(str, python_rows(w.results("counts").toArrow()))) == sorted(
-        map(str, before)
-    )
+    assert sorted(map(str, python_rows(w.results("counts").toArrow()))) == sorted(map(str, before))
     assert before
 
 

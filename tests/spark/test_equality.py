@@ -74,9 +74,7 @@ def test_the_kernel_on_the_driver(
 
 
 @pytest.mark.timeout(900)
-def test_the_kernel_in_lanes(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_kernel_in_lanes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
     root = tmp_path_factory.mktemp("lanes")
     compared = 0
 

@@ -29,7 +29,7 @@ from weft.runtime.loom import Loom
 from weft.runtime.registry import Registry
 from weft.runtime.run import Run, StreamRun
 from weft.runtime.settings import Settings
-from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink
+from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder
 from weft.runtime.sources import Source, fallback_frame, source
 from weft.runtime.step import Hooks
 from weft.runtime.storage import Storage
@@ -346,7 +346,7 @@ class Weft:
     def _stored_results(self, query: Query) -> DataFrame:
         wanted = family(query.output_types)
         files = [
-            f"{_spark_root(entry['root'])}/{entry['name']}"
+            f"{_spark_root(results_folder(self._storage, entry['root']))}/{entry['name']}"
             for entry in self._log(query.stream).result_files()
             if entry["family"] == wanted
         ]

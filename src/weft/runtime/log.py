@@ -189,7 +189,8 @@ class StreamLog:
     def _delete_base(self, path: str) -> None:
         """Delete an old base and the result files that it had merged into others."""
         for entry in self.storage.read_json(path)["merged"]:
-            Storage(entry["root"]).delete(entry["name"])
+            results = Storage(entry["root"] or f"{self.storage.uri}/results")
+            results.delete(entry["name"])
         self.storage.delete(path)
 
     def commits(self) -> Iterator[Commit]:

@@ -252,7 +252,7 @@ class Loom:
         named = {(entry["root"], entry["name"]) for entry in self.log.all_result_files()}
         for store in _stores(self._sink):
             for name in store.own_files(self.stream.name):
-                if (store.storage.uri, name) not in named:
+                if (store.place, name) not in named:
                     store.storage.delete(name)
 
     # 3. to 7.

@@ -98,7 +98,7 @@ def weave_in_lanes(
     )
     outcome = Outcome({}, found.unfinished, found.failures, found.late)
     if store is not None:
-        outcome.written = found.results
+        outcome.written = [{**entry, "root": store.place} for entry in found.results]
         return outcome
     for entry in found.results:
         table = target.storage.read_table(entry["name"]).drop_columns(["batch"])

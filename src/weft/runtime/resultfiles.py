@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from weft.kernel.weave import QUERY_COLUMN
 from weft.runtime.log import Entry, StreamLog
+from weft.runtime.sinks import results_folder
 from weft.runtime.storage import Storage
 
 SMALL_FILE = 32 << 20
@@ -22,12 +23,12 @@ MERGE_AT_LEAST = 8
 def new_base(log: StreamLog, name: str, attempt: str, owner: str) -> None:
     """Write the base of a committed step: all result files, small ones merged."""
     files = log.result_files()
-    kept, merged = _merge(files, f"{owner}~{log.stream}~merged~{name}~{attempt}")
+    kept, merged = _merge(log, files, f"{owner}~{log.stream}~merged~{name}~{attempt}")
     gone = [{"root": e["root"], "name": e["name"]} for e in merged]
     log.put_results_base(name, kept, gone)
 
 
-def _merge(files: list[Entry], prefix: str) -> tuple[list[Entry], list[Entry]]:
+def _merge(log: StreamLog, files: list[Entry], prefix: str) -> tuple[list[Entry], list[Entry]]:
     small: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in files:
         if entry["size"] < SMALL_FILE:
@@ -35,13 +36,13 @@ def _merge(files: list[Entry], prefix: str) -> tuple[list[Entry], list[Entry]]:
     kept, gone = list(files), []
     for (root, family), entries in small.items():
         for portion in _portions(entries):
-            storage = Storage(root)
+            storage = Storage(results_folder(log.storage, root))
             tables = [storage.read_table(entry["name"]) for entry in portion]
             table = pa.concat_tables(tables).sort_by(QUERY_COLUMN)
             first, last = portion[0]["batch"], portion[-1]["batch"]
             file = f"{family}/{prefix}~{first}~{last}.parquet"
             written = storage.write_table(file, table)
-            merged = {**written, "family": family, "root": storage.uri, "batch": last}
+            merged = {**written, "family": family, "root": root, "batch": last}
             kept = [entry for entry in kept if entry not in portion] + [merged]
             gone += portion
     return kept, gone

@@ -78,9 +78,9 @@ class ResultStore:
     """Result families as Parquet files, sorted by query."""
 
     def __init__(self, root: str | None = None, owner: str = "") -> None:
-        self.root = root
-        self.owner = owner
         self._storage: Storage | None = Storage(root) if root else None
+        self.root = self._storage.uri if self._storage else None
+        self.owner = owner
 
     @property
     def name(self) -> str:
@@ -91,7 +91,13 @@ class ResultStore:
         named after their owner, so several checkpoints may write to one folder."""
         self.owner = owner
         if self.root is None:
-            self._storage = Storage(f"{checkpoint.uri}/results")
+            self._storage = Storage(results_folder(checkpoint))
+
+    @property
+    def place(self) -> str:
+        """The store's folder as manifests name it: nothing for the one in the checkpoint, so
+        that a checkpoint can be moved."""
+        return self.root or ""
 
     @property
     def storage(self) -> Storage:
@@ -126,7 +132,12 @@ class ResultStore:
     def write_file(self, name: str, family: str, batch: int, table: pa.Table) -> Entry:
         batches = pa.repeat(pa.scalar(batch, pa.int64()), table.num_rows)
         entry = self.storage.write_table(name, table.append_column("batch", batches))
-        return {**entry, "family": family, "root": self.storage.uri, "batch": batch}
+        return {**entry, "family": family, "root": self.place, "batch": batch}
+
+
+def results_folder(checkpoint: Storage, place: str = "") -> str:
+    """The folder of result files that a manifest places there."""
+    return place or f"{checkpoint.uri}/results"
 
 
 class MemorySink:
