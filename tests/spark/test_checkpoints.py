@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,17 @@ def finished(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture
-def checkpoint(finished: Path, tmp_path: Path) -> Path:
-    shutil.copytree(finished, tmp_path / "copy")
-    return tmp_path / "copy"
+def checkpoint(finished: Path, tmp_path: Path) -> Iterator[Path]:
+    """The finished checkpoint, put back after the test: Spark's file source knows its files
+    by their full paths, so a copy elsewhere could not go on."""
+    shutil.copytree(finished, tmp_path / "kept")
+    yield finished
+    shutil.rmtree(finished)
+    shutil.copytree(tmp_path / "kept", finished)
+
+
+def last_commit(folder: Path) -> Path:
+    return max((folder / "checkpoint/streams/s/commits").glob("*.json"), key=lambda p: p.stem)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -99,14 +108,14 @@ def test_a_newer_format(spark: SparkSession, checkpoint: Path) -> None:
 
 
 def test_a_newer_commit(spark: SparkSession, checkpoint: Path) -> None:
-    last = sorted((checkpoint / "checkpoint/streams/s/commits").glob("*.json"))[-1]
+    last = last_commit(checkpoint)
     last.write_text(json.dumps({**json.loads(last.read_text()), "format": 99}))
     assert_refused(session(spark), checkpoint, "NEWER_FORMAT")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}'])
 def test_a_damaged_commit(spark: SparkSession, checkpoint: Path, text: str) -> None:
-    last = sorted((checkpoint / "checkpoint/streams/s/commits").glob("*.json"))[-1]
+    last = last_commit(checkpoint)
     last.write_text(text)
     assert last.name in assert_refused(session(spark), checkpoint, "DAMAGED")
 
