@@ -35,7 +35,8 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         (grouped("transform(tags, x -> x)"), "'->'"),
         (grouped("reduce(tags, 0, (a, b) -> a)"), "'->'"),
         (grouped("count(*)", having="count(*)"), "HAVING with a bigint"),
-        (grouped("NULL AS nothing"), "always NULL"),
+        (grouped("NULL AS nothing"), "a result column of type void"),
+        (grouped("map('n', count(*)) AS m"), "a result column of type map"),
         (grouped("struct(price)", keys="price"), "struct has no shared form"),
         (grouped("dateadd(DAY, 1, ts)", keys="ts"), "dateadd with a unit"),
         (grouped("price + 1", keys="1 + price"), "part of a group-by expression"),
@@ -62,7 +63,9 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
     ],
 )
 def test_the_reason_is_given(sql: str, reason: str) -> None:
-    found = fallback(sql, tables=("people",))
+    found = fallback(
+        sql, FakeAnalyzer({"map('n', `a0`)": "map<string,bigint>"}), tables=("people",)
+    )
     assert reason in found.reason
     assert (found.name, found.sql, found.stream) == ("q", sql, "bids")
 

@@ -14,11 +14,11 @@ from weft.algebra.aggregate import Aggregate
 from weft.algebra.query import Field as Column
 from weft.algebra.query import quote
 from weft.algebra.scalar import Expression, Literal, Opaque, Ref, Scalar
-from weft.algebra.types import BOOLEAN, TIMESTAMP, WINDOW, SqlType, decimal_parameters
+from weft.algebra.types import BOOLEAN, TIMESTAMP, WINDOW, SqlType, decimal_parameters, is_ordered
 from weft.algebra.window import Window
 from weft.sql.aggregates import bind_aggregate
 from weft.sql.analyzer import AnalysisProblem
-from weft.sql.coercion import VOID, Typed
+from weft.sql.coercion import Typed
 from weft.sql.fallback import Unshared
 from weft.sql.functions import AGGREGATES, UNSHARED_AGGREGATES
 from weft.sql.rows import Rows, check_function, refusal, with_path
@@ -32,6 +32,12 @@ _BOUNDS: Final = {"start": "window_start", "end": "window_end"}
 
 def _value(name: str, type_: SqlType) -> Typed:
     return Typed(quote(name), type_, False, Ref(name, type_))
+
+
+def _is_result(type_: SqlType) -> bool:
+    """Whether results may have a column of the type."""
+    element = type_.removeprefix("array<").removesuffix(">")
+    return type_ == WINDOW or is_ordered(element)
 
 
 _WINDOW: Final = _value("window", WINDOW)
@@ -63,8 +69,8 @@ class Outputs:
         typer = Typer(self, self.rows.ansi)
         typed = typer.type(node)
         scalar, type_ = self._resolved(typed, typer.doubt or node)
-        if type_ == VOID:
-            raise Unshared("a column that is always NULL has no shared form", node.start)
+        if not _is_result(type_):
+            raise Unshared(f"a result column of type {type_} has no shared form", node.start)
         if alias is not None:
             self.aliases[alias.lower()] = Typed(typed.sql, type_, typed.can_raise, typed.scalar)
         return scalar, type_

@@ -1,0 +1,154 @@
+"""The front end against Spark itself: types, names, meaning, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.sql.cases import CALLS, EXPRESSIONS, QUERIES, REFUSED
+from tests.sql.rebuild import rebuilt
+from tests.sql.support import BIDS, COLUMNS, SparkAnalyzer, bound, error
+
+from weft.algebra.query import Query
+from weft.algebra.scalar import Expression, Scalar, to_sql
+from weft.errors import SqlError
+from weft.sql.analyzer import Remembering
+from weft.sql.expressions import Reader
+from weft.sql.functions import (
+    AGGREGATES,
+    CHANGING,
+    NAMING,
+    ROW_CHANGING,
+    SCALARS,
+    UNSHARED_AGGREGATES,
+)
+from weft.sql.rows import Rows
+from weft.sql.scalars import Typer
+from weft.sql.source import read
+
+pytestmark = pytest.mark.spark
+
+NOON = dt.datetime(2020, 1, 1, 12, 0, 5)
+ROWS = [
+    (1, 10, "Google", NOON, 1.5, 2.5, Decimal("3.50"), dt.date(2020, 1, 1), True, 3,
+     ("a", 1), ["x", "y"], b"ab"),
+    (1, 11, "Google", NOON, 2.5, 0.1, Decimal("7.00"), dt.date(2020, 2, 1), False, 4,
+     ("a", 2), ["x"], b"\x1f"),
+    (2, -3, "it's a_b%", dt.datetime(1969, 12, 31, 23, 59, 59), float("nan"), -0.0,
+     Decimal("-1.00"), dt.date(1970, 1, 1), False, -1, ("b", None), [], b""),
+    (3, 7, 'back\\slash "q"', dt.datetime(2021, 6, 1), -0.0, 1.0, Decimal("0.10"),
+     dt.date(2021, 6, 1), None, 7, None, None, None),
+    (None, None, None, NOON, None, None, None, None, None, None, None, None, None),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def session(spark: Any) -> Any:
+    """A session with the rows as a local relation, so that projections of it need no job."""
+    own = spark.newSession()
+    ddl = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
+    frame = own.createDataFrame(own.createDataFrame(ROWS, ddl).coalesce(1).toArrow(), ddl)
+    frame.createOrReplaceTempView("bids")
+    return own
+
+
+@pytest.fixture(params=[True, False], ids=["ansi", "legacy"])
+def ansi(session: Any, request: pytest.FixtureRequest) -> Iterator[bool]:
+    session.conf.set("spark.sql.ansi.enabled", str(request.param).lower())
+    yield request.param
+    session.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def row_level(text: str, session: Any, ansi: bool) -> tuple[Expression, Scalar | None]:
+    source = read(text)
+    rows = Rows(source, BIDS, "bids", Remembering(SparkAnalyzer(session)), ansi)
+    node = Reader(source).expression()
+    return rows.expression(node, "in WHERE"), Typer(rows, ansi).type(node).scalar
+
+
+def schema_of(frame: Any) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in frame.schema]
+
+
+def values(frame: Any) -> list[str]:
+    return sorted(repr(tuple(row)) for row in frame.collect())
+
+
+def test_expressions_keep_their_type_and_meaning(session: Any, ansi: bool) -> None:
+    """Each canonical text, and each scalar, gives the values of the user's own text."""
+    from pyspark.errors import PySparkException
+
+    for text in EXPRESSIONS:
+        try:
+            own = session.sql(f"SELECT {text} AS own FROM bids")
+        except PySparkException:
+            with pytest.raises(SqlError):
+                row_level(text, session, ansi)
+            continue
+        found, scalar = row_level(text, session, ansi)
+        canonical = "" if scalar is None else f", {to_sql(scalar)} AS scalar"
+        ours = session.sql(f"SELECT {found.sql} AS canonical{canonical} FROM bids")
+        types = [type_ for _, type_ in [*schema_of(own), *schema_of(ours)]]
+        assert types == [found.type] * len(types), text
+        try:
+            wanted = [repr(row[0]) for row in own.collect()]
+        except PySparkException:
+            assert found.can_raise, text
+            continue
+        for row, want in zip(ours.collect(), wanted, strict=True):
+            assert [repr(value) for value in row] == [want] * len(row), text
+
+
+GROUPING = "FROM bids GROUP BY window(ts, '1 hour', '30 minutes'), auction"
+
+
+def test_names_and_types_without_an_alias(session: Any) -> None:
+    analyzer = SparkAnalyzer(session)
+    for call in CALLS:
+        sql = f"SELECT {call} {GROUPING}"
+        found = bound(sql, analyzer)
+        assert isinstance(found, Query), (sql, found)
+        own = session.sql(sql)
+        assert [(each.name, each.type) for each in found.columns] == schema_of(own), sql
+
+
+def test_aggregates_keep_their_meaning(session: Any) -> None:
+    columns = ", ".join(f"{call} AS c{index}" for index, call in enumerate(CALLS))
+    sql = f"SELECT {columns} {GROUPING}"
+    found = bound(sql, SparkAnalyzer(session))
+    assert isinstance(found, Query)
+    assert values(session.sql(rebuilt(found))) == values(session.sql(sql))
+
+
+def test_queries_keep_their_names_types_and_meaning(session: Any) -> None:
+    """A bound query, written as SQL again, gives the rows of the user's own text."""
+    analyzer = SparkAnalyzer(session)
+    for sql in QUERIES:
+        found = bound(sql, analyzer)
+        assert isinstance(found, Query), (sql, found)
+        own = session.sql(sql)
+        assert [(each.name, each.type) for each in found.columns] == schema_of(own), sql
+        assert values(session.sql(rebuilt(found))) == values(own), sql
+
+
+def test_what_is_refused_is_refused_by_spark(session: Any) -> None:
+    from pyspark.errors import PySparkException
+
+    analyzer = SparkAnalyzer(session)
+    for sql, error_class in REFUSED:
+        assert error(sql, analyzer).error_class == error_class, sql
+        with pytest.raises(PySparkException):
+            session.sql(sql)
+
+
+def test_the_functions_that_weft_knows_exist(session: Any) -> None:
+    there = {row[0].lower() for row in session.sql("SHOW SYSTEM FUNCTIONS").collect()}
+    known = {*AGGREGATES, *UNSHARED_AGGREGATES, *CHANGING, *NAMING, *ROW_CHANGING, *SCALARS}
+    by_grammar = {"position", "cast"}
+    assert known - there - by_grammar == set()
+    aggregates = {*AGGREGATES, *UNSHARED_AGGREGATES}
+    assert not aggregates & (SCALARS | CHANGING)
+    assert not SCALARS & (CHANGING | NAMING | ROW_CHANGING)
