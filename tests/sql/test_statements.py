@@ -23,3 +23,7 @@ def test_a_header_at_the_end_is_an_empty_query() -> None:
 
 def test_windows_line_ends_are_no_part_of_a_name() -> None:
     assert [found.name for found in statements("-- name: a\r\nSELECT 1\r\n")] == ["a"]
+
+
+def test_text_that_is_no_sql_above_a_header_is_kept_for_the_error() -> None:
+    assert [found.name for found in statements("it's\n-- name: a\nSELECT 1")] == [None, "a"]

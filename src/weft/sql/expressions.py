@@ -60,6 +60,7 @@ _LEVELS: Final[dict[str, int]] = {
     **dict.fromkeys(("+", "-", "||"), 6),
     **dict.fromkeys(("*", "/", "%", "DIV"), 7),
 }
+_LOOKAHEAD: Final = 4
 _CLOSING: Final = frozenset(")],;.")
 _SPELLINGS: Final = {"==": "=", "!=": "<>", "DIV": "div"}
 _SIGNS: Final = frozenset("+-~")
@@ -95,11 +96,12 @@ class Unexpected(Exception):
 class Reader:
     """A position in a source's tokens, and the rules that move it."""
 
-    __slots__ = ("_tokens", "at", "source")
+    __slots__ = ("_tokens", "_uppers", "at", "source")
 
     def __init__(self, source: Source, at: int = 0) -> None:
         self.source = source
         self._tokens = source.tokens
+        self._uppers = [token.upper for token in source.tokens] + [""] * _LOOKAHEAD
         self.at = at
 
     @property
@@ -108,15 +110,16 @@ class Reader:
 
     def upper(self, ahead: int = 0) -> str:
         """The token's word or symbol; empty for names in quotes, strings and the end."""
-        index = self.at + ahead
-        return self._tokens[index].upper if index < len(self._tokens) else ""
+        return self._uppers[self.at + ahead]
 
     def take(self, *words: str) -> bool:
         """Moves past these words or symbols if they come next."""
-        for ahead, word in enumerate(words):
-            if self.upper(ahead) != word:
+        at = self.at
+        for word in words:
+            if self._uppers[at] != word:
                 return False
-        self.at += len(words)
+            at += 1
+        self.at = at
         return True
 
     def expect(self, word: str) -> None:

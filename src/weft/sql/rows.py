@@ -81,7 +81,7 @@ class Rows:
 
     def canonical(self, node: Node) -> str | None:
         """The canonical SQL of a node, None if it is no row-level expression."""
-        used = self._used
+        used, self._used = self._used, set()
         try:
             return Typer(self, self.ansi).type(node).sql
         except (SqlError, Unshared):

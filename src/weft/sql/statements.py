@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from weft.errors import SqlError
 from weft.sql.source import SYMBOL, read
 
 _HEADER = re.compile(r"^[ \t]*--[ \t]*name[ \t]*:[ \t]*(?P<name>\S.*?)[ \t]*\r?$", re.MULTILINE)
@@ -44,4 +45,8 @@ def statements(text: str) -> Iterator[Statement]:
 
 
 def _has_tokens(text: str) -> bool:
-    return any(token.kind != SYMBOL or token.upper != ";" for token in read(text).tokens[:-1])
+    try:
+        tokens = read(text).tokens[:-1]
+    except SqlError:
+        return True
+    return any(token.kind != SYMBOL or token.upper != ";" for token in tokens)
