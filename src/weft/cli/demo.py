@@ -1,7 +1,162 @@
-"""`weft demo`."""
+"""`weft demo`: hundreds of different queries on one made-up auction stream, beside plain Spark.
+
+Everything happens in a temporary folder that is removed at the end. weft runs all queries;
+plain Spark runs a few of the same queries on the beginning of the same files. Both rates are
+taken by the rule of `weft.bench.measure`.
+"""
 
 from __future__ import annotations
 
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-def main() -> None:
+import typer
+from pyspark.sql import SparkSession
+from rich.table import Table
+
+from weft.bench.measure import input_rows, seconds_from_first_batch
+from weft.cli.output import console
+from weft.cli.progress import display
+from weft.cli.running import follow, stop_signal
+from weft.cli.session import cores, session
+from weft.explain.wording import counted, figure
+from weft.runtime.api import Weft
+from weft.workloads import demo as workload
+from weft.workloads.bids import WATERMARK, store_bids
+from weft.workloads.stored import StoredStream
+
+FILES = 6
+PLAIN_FILES, PLAIN_QUERIES = 1, 4
+_SAMPLED, _SAMPLE_ROWS = 4, 3
+_EVENT_RATE = 20_000
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What a contender did."""
+
+    queries: int
+    rows: int
+    seconds: float
+    results: int
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds
+
+    def __str__(self) -> str:
+        return (
+            f"{counted(self.rows, 'row')} in {self.seconds:.1f} s: "
+            f"{figure(self.rows_per_second)} rows/s, "
+            f"{figure(self.results / self.seconds)} results/s"
+        )
+
+
+def main(
+    rows: int = typer.Option(6_000_000, min=FILES, metavar="N", help="Bids to make."),
+    queries: int = typer.Option(workload.COUNT, min=1, metavar="N", help="Queries to register."),
+) -> None:
     """Run two hundred and more queries on a made-up auction stream."""
+    made = workload.queries(queries)
+    settings = {"spark.driver.memory": "3g", "spark.master": f"local[{cores()}]"}
+    with tempfile.TemporaryDirectory(prefix="weft-demo-") as name:
+        folder = Path(name)
+        with session("demo", settings) as spark:
+            _say(f"1. making {rows // FILES * FILES:,} bids (seeded, as Nexmark has them)")
+            stream = store_bids(
+                spark, folder / "bids", rows // FILES * FILES, FILES, rate=_EVENT_RATE
+            )
+            shared = _weft(spark, stream, made, folder)
+            chosen = made[:: max(1, len(made) // PLAIN_QUERIES)][:PLAIN_QUERIES]
+            _say(f"5. plain Spark, {counted(len(chosen), 'query', 'queries')} of the same")
+            plain = _plain_spark(spark, stream.first(PLAIN_FILES), chosen, folder)
+            print(f"   {plain}")
+            print()
+            ratio = shared.rows_per_second / plain.rows_per_second
+            print(
+                f"weft ran {shared.queries} queries at {figure(shared.rows_per_second)} rows/s, "
+                f"plain Spark {plain.queries} of them at {figure(plain.rows_per_second)} rows/s:\n"
+                f"{figure(ratio)} times the rate with {figure(shared.queries / plain.queries)} "
+                "times the queries, measured on this machine in this run."
+            )
+
+
+def _weft(
+    spark: SparkSession, stream: StoredStream, queries: Sequence[tuple[str, str]], folder: Path
+) -> Rate:
+    weft = Weft(spark, folder / "checkpoint")
+    frame = stream.open(spark, files_per_batch=1)
+    weft.add_stream(workload.STREAM, frame, time=workload.TIME, watermark=WATERMARK)
+    started = time.perf_counter()
+    with weft.changes():
+        for name, sql in queries:
+            weft.register(name, sql)
+    took = time.perf_counter() - started
+    _say(f"2. registered {len(queries)} different queries in {took:.1f} s; they share")
+    print(_indented(weft.explain().summary()))
+    _say("3. running all of them as one stream")
+    running = weft.start(availableNow=True)
+    (spark_query,) = spark.streams.active
+    with stop_signal() as stopping:
+        tally = follow(running, display("weft demo"), stopping)
+    ended = time.time()
+    total = tally.totals[workload.STREAM]
+    seconds = seconds_from_first_batch(spark_query.recentProgress, ended)
+    rate = Rate(len(queries), total.rows, seconds, total.results)
+    print(f"   {rate}")
+    _say("4. some of the results")
+    _sample(weft, queries)
+    return rate
+
+
+def _sample(weft: Weft, queries: Sequence[tuple[str, str]]) -> None:
+    """A few rows of a query of each kind."""
+    for name, _ in queries[:_SAMPLED]:
+        frame = weft.results(name)
+        rows = frame.orderBy("start").limit(_SAMPLE_ROWS).collect()
+        if not rows:
+            print(f"   {name}: no window has ended yet")
+            continue
+        table = Table(box=None, pad_edge=False, title=f"   {name}", title_justify="left")
+        table.add_column("  ")
+        for column in frame.columns:
+            table.add_column(column, justify="right")
+        for row in rows:
+            table.add_row("", *(str(value) for value in row))
+        console().print(table)
+
+
+def _plain_spark(
+    spark: SparkSession, stream: StoredStream, queries: Sequence[tuple[str, str]], folder: Path
+) -> Rate:
+    """Each query as a streaming query of its own, all at once, as one would run them today."""
+    running = []
+    for name, sql in queries:
+        frame = stream.open(spark, files_per_batch=1)
+        frame.withWatermark(workload.TIME, WATERMARK).createOrReplaceTempView(workload.STREAM)
+        writer = spark.sql(sql).writeStream.format("parquet").outputMode("append")
+        writer = writer.option("checkpointLocation", str(folder / "plain" / name / "checkpoint"))
+        running.append(
+            writer.trigger(availableNow=True).start(str(folder / "plain" / name / "out"))
+        )
+    for query in running:
+        query.awaitTermination()
+    ended = time.time()
+    spark.catalog.dropTempView(workload.STREAM)
+    progress = [event for query in running for event in query.recentProgress]
+    results = sum(
+        spark.read.parquet(str(folder / "plain" / name / "out")).count() for name, _ in queries
+    )
+    read = input_rows(progress) // len(queries)
+    return Rate(len(queries), read, seconds_from_first_batch(progress, ended), results)
+
+
+def _say(line: str) -> None:
+    print(f"\n{line}", flush=True)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"   {line}" for line in text.splitlines())

@@ -52,3 +52,6 @@ app.command()(results)
 app.command()(doctor)
 app.command("demo")(demo)
 app.command()(bench)
+
+if __name__ == "__main__":
+    app()

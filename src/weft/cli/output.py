@@ -18,7 +18,6 @@ from typer.core import TyperGroup
 from weft.cli.problems import InvalidProject
 from weft.errors import WeftError
 
-
 _WIDTH_OF_FILES = 200
 
 

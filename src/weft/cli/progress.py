@@ -121,9 +121,14 @@ def step_line(step: Step) -> str:
     late = f", {counted(step['late_rows'], 'late row')}" if step["late_rows"] else ""
     return (
         f"{step['stream']} {what}: {rows}{step['seconds']:.2f} s, "
-        f"{counted(step['results'], 'result')}, watermark {instant(step['watermark'])}, "
+        f"{counted(step['results'], 'result')}, watermark {watermark_text(step['watermark'])}, "
         f"state {size_text(step['state_bytes'])}{late}"
     )
+
+
+def watermark_text(micros: int) -> str:
+    """A watermark; the one of the first batch says nothing."""
+    return instant(micros) if micros else "none yet"
 
 
 class LiveTable:
@@ -188,7 +193,7 @@ def streams_table(tally: Tally) -> Table:
             f"{total.late_rows:,}",
             size_text(last["state_bytes"]),
             str(last["placement"]),
-            instant(last["watermark"]),
+            watermark_text(last["watermark"]),
         )
     return table
 

@@ -23,6 +23,7 @@ from weft.errors import CatalogError, RunError
 from weft.kernel.program import family
 from weft.kernel.weave import QUERY_COLUMN, output_names
 from weft.runtime.log import StreamLog
+from weft.runtime.sinks import results_folder
 from weft.runtime.storage import Storage
 
 _SHOWN, _TRIES = 20, 3
@@ -90,7 +91,9 @@ def _read(log: StreamLog, query: Query) -> pa.Table:
     parts = []
     for entry in log.result_files():
         if entry["family"] == wanted:
-            rows = Storage(entry["root"]).read_table(entry["name"], columns)
+            rows = Storage(results_folder(log.storage, entry["root"])).read_table(
+                entry["name"], columns
+            )
             parts.append(rows.filter(pc.equal(rows.column(QUERY_COLUMN), query.id)))
     names = [column.name for column in query.columns]
     if not parts:

@@ -22,7 +22,9 @@ from weft.cli.session import session
 from weft.cli.sync import Changes, synchronise
 from weft.errors import SqlError
 from weft.runtime.api import Weft
+from weft.runtime.lease import Lease
 from weft.runtime.run import Run
+from weft.runtime.storage import Storage
 
 _POLL_SECONDS = 0.2
 
@@ -37,6 +39,7 @@ def run(
     queries = require_queries(project)
     with session(project.name, project.spark) as spark:
         weft = open_weft(spark, project)
+        _require_free(project)
         try:
             changes = synchronise(weft, queries)
         except SqlError:
@@ -50,6 +53,13 @@ def run(
         if not as_json:
             print(tally.summary())
             _report_quarantined(weft)
+
+
+def _require_free(project: Project) -> None:
+    """Refuse to change the queries of a project that another process runs."""
+    lease = Lease(Storage(project.checkpoint))
+    lease.acquire()
+    lease.release()
 
 
 def _opening(queries: list[QueryFile], changes: Changes) -> str:
