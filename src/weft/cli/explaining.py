@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from weft.catalog.store import ACTIVE, FALLBACK, QUARANTINED
+from weft.catalog.store import ACTIVE, FALLBACK, QUARANTINED, QueryRecord
 from weft.cli.check import bind_all, require_queries
 from weft.cli.opening import draft_weft
 from weft.cli.output import print_json
@@ -49,10 +49,12 @@ def explain(
         svg.write_text(shown.to_svg(), encoding="utf-8")
     if as_json:
         print_json(shown.to_json())
-    elif svg is None:
-        print(shown)
-    else:
+    elif svg is not None:
         print(f"wrote {svg}")
+    else:
+        print(shown)
+        for each in _quarantined(record):
+            print(f"{each.name} is quarantined and in no plan: {each.detail}")
 
 
 def _analyzed(record: Recorded | None, project: Project) -> Explanation:
@@ -94,19 +96,22 @@ def _snapshot(
 
 def _drafted(project: Project, files: list[QueryFile], record: Recorded | None) -> Explanation:
     """The plan of the files, bound now; nothing in the checkpoint changes."""
-    broken = {
-        each.name: each.sql
-        for each in (record.live() if record is not None else [])
-        if each.status == QUARANTINED
-    }
+    broken = {each.name: each.sql for each in _quarantined(record)}
     healthy = [
-        file for file in files if not same_query(file.sql, broken.get(file.name, "")) or not broken
+        file
+        for file in files
+        if file.name not in broken or not same_query(file.sql, broken[file.name])
     ]
     with session(project.name, project.spark) as spark, draft_weft(spark, project) as weft:
         verdict = bind_all(weft, healthy)
         if verdict.problems:
             raise InvalidProject(verdict.problems)
         return weft.explain()
+
+
+def _quarantined(record: Recorded | None) -> list[QueryRecord]:
+    live = record.live() if record is not None else []
+    return [each for each in live if each.status == QUARANTINED]
 
 
 def _only_stream(project: Project) -> str:

@@ -15,7 +15,6 @@ from pyspark.errors import PySparkException
 from rich.console import Console
 from typer.core import TyperGroup
 
-from weft.cli.problems import InvalidProject
 from weft.errors import WeftError
 
 _WIDTH_OF_FILES = 200
@@ -27,13 +26,13 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except InvalidProject as error:
-            fail(str(error))
         except WeftError as error:
             fail(str(error))
         except PySparkException as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
-            fail(f"[SPARK] {lines[0] if lines else type(error).__name__}")
+            hint = "; `weft doctor` says what to do" if "JAVA" in str(error) else ""
+            first = lines[0].rstrip(".") if lines else type(error).__name__
+            fail(f"[SPARK] {first}{hint}")
 
 
 def fail(message: str) -> None:
