@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +23,12 @@ from .values import Value
 
 CATALYST = "org.apache.spark.sql.catalyst.optimizer"
 PUSHING_RULES = (f"{CATALYST}.PushDownPredicates", f"{CATALYST}.PushPredicateThroughNonJoin")
+
+#: Expressions interpreted instead of compiled: quicker for a handful of rows.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 ARROW_TYPES = {
     "bigint": pa.int64(),
@@ -112,7 +117,7 @@ def run(
     stream: str = "s",
     time: str = "ts",
     ansi: bool = True,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Output:
     """The output of `text` over the batches; `directory` must not exist yet.
 

@@ -95,13 +95,19 @@ def test_a_random_query_gives_what_plain_spark_gives(
 ) -> None:
     case, style = random_cases()[index]
     text = case.query.sql("s", style)
-    arguments = (spark, text, case.schema, case.batches, case.delay)
+    run = functools.partial(
+        plain_spark.run,
+        *(spark, text, case.schema, case.batches, case.delay),
+        directory=tmp_path / "run",
+        ansi=case.ansi,
+        settings=plain_spark.INTERPRETED if index % 2 else None,
+    )
     rows = expected(case)
     if rows is None:
         with pytest.raises(plain_spark.SparkFailure, match=r"OVERFLOW|BY_ZERO|OUT_OF_RANGE"):
-            plain_spark.run(*arguments, directory=tmp_path / "run", ansi=case.ansi)
+            run()
         return
-    output = plain_spark.run(*arguments, directory=tmp_path / "run", ansi=case.ansi)
+    output = run()
     assert output.columns == model.columns(case.query, case.schema, ansi=case.ansi)
     compare.assert_same(output.rows, rows)
 
@@ -199,7 +205,10 @@ def check(
     schema = {"ts": TIMESTAMP} | (schema or {})
     compare.assert_same(model.run(query, schema, batches, delay, ansi=ansi), rows)
     output = plain_spark.run(
-        spark, query.sql("s"), schema, batches, delay, directory=directory / "run", ansi=ansi
+        *(spark, query.sql("s"), schema, batches, delay),
+        directory=directory / "run",
+        ansi=ansi,
+        settings=plain_spark.INTERPRETED,
     )
     compare.assert_same(output.rows, rows)
     return output
