@@ -96,8 +96,10 @@ columns: price, ts
         return f"[{self.error_class}] " + (f"{place}: " if place else "") + self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.error_class, self.query, self.line, self.column,
-                           self.parameters))
+        return (
+            _rebuild,
+            (type(self), self.error_class, self.query, self.line, self.column, self.parameters),
+        )
 
     def in_query(self, name: str) -> WeftError:
         """The same error, naming its query."""

@@ -126,9 +126,14 @@ def _wait_for_columns(run: weft.Run, columns: set[str]) -> None:
 def test_changes_are_all_or_nothing(spark: SparkSession, tmp_path: Path) -> None:
     Feed(tmp_path)
     w = open_weft(session(spark), tmp_path)
-    with pytest.raises(weft.SqlError), w.changes():
-        w.register("counts", workload.QUERIES["counts"])
-        w.register("broken", "SELECT nothing FROM s GROUP BY window(ts, '1 second')")
+
+    def register_both() -> None:
+        with w.changes():
+            w.register("counts", workload.QUERIES["counts"])
+            w.register("broken", "SELECT nothing FROM s GROUP BY window(ts, '1 second')")
+
+    with pytest.raises(weft.SqlError):
+        register_both()
     assert w.queries == []
 
 

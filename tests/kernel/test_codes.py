@@ -1,0 +1,56 @@
+"""Codes order as the values do, and come back as the values."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from weft.kernel.codes import encode, missing_code
+
+CASES: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.bool_(), [False, True]),
+    (pa.int16(), [-(2**15), -1, 0, 7, 2**15 - 1]),
+    (pa.int64(), [-(2**63), -1, 0, 5, 2**63 - 1]),
+    (pa.float32(), [-math.inf, -1.5, 0.0, 2.25, math.inf, math.nan]),
+    (pa.float64(), [-math.inf, -1e300, -0.5, 0.0, 5e-324, 1.0, math.inf, math.nan]),
+    (pa.string(), ["", "A", "a", "ab", "é", "\uffff", "𝄞"]),
+    (pa.binary(), [b"", b"\x00", b"a", b"\xff"]),
+    (pa.date32(), [date(1, 1, 1), date(1969, 12, 31), date(1970, 1, 1), date(9999, 12, 31)]),
+    (pa.decimal128(38, 2), [Decimal("-9e35"), Decimal("-0.01"), Decimal("0"), Decimal("9e35")]),
+]
+
+
+@pytest.mark.parametrize("operation", ["min", "max"])
+@pytest.mark.parametrize(("type_", "ordered"), CASES, ids=lambda value: str(value)[:20])
+def test_order_and_way_back(type_: pa.DataType, ordered: list[Any], operation: str) -> None:
+    shuffled = [*ordered[::2], None, *ordered[1::2], *ordered]
+    values = pa.array(shuffled, type_)
+    missing = missing_code(operation)
+    encoded = encode(values, missing)
+    by_value = {str(value): [] for value in ordered}  # type: ignore[var-annotated]
+    for value, code in zip(shuffled, encoded.codes.tolist(), strict=True):
+        if value is None:
+            assert code == missing
+        else:
+            by_value[str(value)].append(code)
+    flat = list(by_value.values())
+    for lower, higher in zip(flat, flat[1:], strict=False):
+        assert max(lower) < min(higher)
+    back = encoded.decode(encoded.codes, encoded.codes == missing)
+    assert back.type == values.type
+    assert str(back.to_pylist()) == str(values.to_pylist())
+
+
+def test_structs_order_field_by_field_with_nulls_first() -> None:
+    type_ = pa.struct([("at", pa.int64()), ("value", pa.string())])
+    ordered = [{"at": 1, "value": None}, {"at": 1, "value": "b"}, {"at": 2, "value": "a"}]
+    encoded = encode(pa.array([ordered[2], None, ordered[0], ordered[1]], type_), -1)
+    assert encoded.codes[1] == -1
+    assert encoded.codes[2] < encoded.codes[3] < encoded.codes[0]
+    assert encoded.decode(encoded.codes[[2]], np.array([False])).to_pylist() == [ordered[0]]
