@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from datetime import date
 from decimal import Decimal
@@ -40,7 +41,7 @@ def test_order_and_way_back(type_: pa.DataType, ordered: list[Any], operation: s
         else:
             by_value[str(value)].append(code)
     flat = list(by_value.values())
-    for lower, higher in zip(flat, flat[1:], strict=False):
+    for lower, higher in itertools.pairwise(flat):
         assert max(lower) < min(higher)
     back = encoded.decode(encoded.codes, encoded.codes == missing)
     assert back.type == values.type
