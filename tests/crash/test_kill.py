@@ -104,17 +104,17 @@ def test_kills_at_random_moments(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_queries_registered_and_dropped_around_a_kill(spark: SparkSession, tmp_path: Path) -> None:
-    """`spread` is dropped and `extremes` registered after three batches, then comes a kill."""
-    write_input(tmp_path, last=3)
+    """`spread` is dropped and `extremes` registered after two batches, then comes a kill."""
+    write_input(tmp_path, last=2)
     first = ["counts", "sums", "spread"]
     assert run_child(tmp_path, *first) == 0
-    write_input(tmp_path, first=3)
+    write_input(tmp_path, first=2)
     then = ["counts", "sums", "extremes"]
     assert run_child(tmp_path, *then, kill_at="after_results:3") == -signal.SIGKILL
     w = open_weft(session(spark), tmp_path)
     register(w, then)
     w.start(availableNow=True).awaitTermination()
-    # The run that ended after three batches flushed: later rows may be late for it.
+    # The run that ended after two batches flushed: later rows may be late for it.
     marks = model.watermarks(workload.batches(), workload.DELAY)
     extremes = w.query("extremes")
     assert extremes.complete_from is not None

@@ -16,7 +16,7 @@ from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query, StreamSchema
 from weft.algebra.scalar import Scalar, is_native
 from weft.algebra.types import SqlType
-from weft.optimizer.groupby.flat import distinct_node
+from weft.optimizer.groupby.flat import distinct_node, nodes_of
 from weft.optimizer.share import partials, presence
 
 
@@ -66,6 +66,8 @@ class Program:
 
     plan: SharedPlan
     groups: tuple[GroupProgram, ...]
+    readers: dict[str, tuple[Query, ...]]
+    """The queries that read each node."""
 
     def families(self) -> dict[str, tuple[SqlType, ...]]:
         return {shape.family: shape.types for group in self.groups for shape in group.shapes}
@@ -87,7 +89,11 @@ def compile_program(plan: SharedPlan) -> Program:
             members.setdefault((query.aggregates, query.having, outputs), []).append(query)
         shapes = tuple(_shape(queries, plan.stream) for queries in members.values())
         groups.append(GroupProgram(group.node, group.predicate, shapes))
-    return Program(plan, tuple(groups))
+    readers: dict[str, tuple[Query, ...]] = {node.id: () for node in plan.nodes}
+    for query in plan.queries:
+        for node in nodes_of(query):
+            readers[node] += (query,)
+    return Program(plan, tuple(groups), readers)
 
 
 def _shape(queries: list[Query], stream: StreamSchema) -> Shape:

@@ -156,6 +156,8 @@ class Encoders:
 
 def load(table: pa.Table, node: Node, encoders: Encoders) -> NodeState:
     """The rows of a state file that `node` wrote, sorted."""
+    if table.column(FRAGMENT_END).null_count:
+        table = table.filter(table.column(FRAGMENT_END).is_valid())
     if not table.num_rows:
         return EMPTY
     table = table.combine_chunks()

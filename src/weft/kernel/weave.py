@@ -11,7 +11,7 @@ weave group and partial, plus O(log fragments) per result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -288,6 +288,6 @@ def family_schema(types: tuple[str, ...]) -> pa.Schema:
     )
 
 
-def needed_horizon(queries: list[Query], now: int) -> int:
+def needed_horizon(queries: Sequence[Query], now: int) -> int:
     """Fragments that end at or before this time are in no window that is still open."""
     return min(query.window.first_end_after(now) - query.window.range for query in queries)

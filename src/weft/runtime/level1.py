@@ -17,6 +17,7 @@ from weft.algebra.query import StreamSchema, quote
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
 
 BUCKETS = 64
+MAX_EVENT, LATE_ROWS = "max_event", "late_rows"
 
 
 def fragment_end_sql(fragments: Fragments, time: str) -> str:
@@ -49,8 +50,15 @@ def signature_sql(node: Node) -> list[str]:
     return words
 
 
-def fragments(rows: DataFrame, node: Node, stream: StreamSchema) -> DataFrame:
-    """The fragments of a node for the rows of a micro-batch."""
+def fragments(
+    rows: DataFrame, node: Node, stream: StreamSchema, counting_before: int | None = None
+) -> DataFrame:
+    """The fragments of a node for the rows of a micro-batch.
+
+    With `counting_before`, a watermark, the node counts the batch on the way: each fragment has
+    its latest event time and its late rows, and rows without event time are a fragment
+    whose end is NULL. Only for nodes that see every row and in which nothing can raise.
+    """
     time = stream.time_micros
     grouping: list[Column] = [F.expr(fragment_end_sql(node.fragments, time)).alias(FRAGMENT_END)]
     words = signature_sql(node)
@@ -58,11 +66,15 @@ def fragments(rows: DataFrame, node: Node, stream: StreamSchema) -> DataFrame:
     grouping += [
         F.expr(stored(key.sql, key.type)).alias(key_column(i)) for i, key in enumerate(node.keys)
     ]
-    rows = rows.where(F.expr(f"{quote(stream.time)} IS NOT NULL"))
+    if counting_before is None:
+        rows = rows.where(F.expr(f"{quote(stream.time)} IS NOT NULL"))
     if words and not node.keeps_all_rows:
         rows = rows.where(F.expr(" OR ".join(f"({word}) != 0L" for word in words)))
     lifted = [F.expr(COUNT_STAR.lift).alias(ROW_COUNT)]
     lifted += [F.expr(partial.lift).alias(partial.name) for partial in node.partials]
+    if counting_before is not None:
+        late = f"count_if({time} < {counting_before}L)"
+        lifted += [F.expr(f"max({time})").alias(MAX_EVENT), F.expr(late).alias(LATE_ROWS)]
     aggregated = rows.groupBy(*grouping).agg(*lifted)
     keys = [F.col(key_column(i)) for i in range(node.group_keys)]
     bucket = F.pmod(F.hash(*keys), F.lit(BUCKETS)) if keys else F.lit(0)

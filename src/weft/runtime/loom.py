@@ -264,7 +264,7 @@ class Loom:
         if work.rows is not None:
             with work.timed("level1"):
                 lanes = self._lanes if self._in_lanes else None
-                subaggregate(work, self.log, plan, intent.watermark_before, self._lanes, lanes)
+                subaggregate(work, self.log, program, intent.watermark_before, self._lanes, lanes)
             reach("after_state")
         self._in_lanes = use_lanes(self._settings, self.log, [*files, *work.new_files])
         with work.timed("kernel"):
@@ -273,7 +273,7 @@ class Loom:
             results = outcome.written + self._deliver(work, outcome, plan)
         reach("after_results")
         known = self._last.horizons if self._last else {}
-        horizons = statefiles.horizons(plan, intent.watermark, known)
+        horizons = statefiles.horizons(program, intent.watermark, known)
         kept, gone = statefiles.live([*files, *work.new_files], horizons)
         with work.timed("compact"):
             kept, replaced = self._compact(work, kept, horizons)

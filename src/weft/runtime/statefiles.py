@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.partial import Partial
-from weft.algebra.plan import Node, SharedPlan
+from weft.algebra.plan import Node
+from weft.kernel.program import Program
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
 from weft.kernel.weave import needed_horizon
 from weft.runtime.log import Entry, StreamLog
@@ -64,25 +65,12 @@ def describe(log: StreamLog, name: str, node: str, version: int, lane: int | Non
     }
 
 
-def horizons(plan: SharedPlan, watermark: int, previous: dict[str, int]) -> dict[str, int]:
+def horizons(program: Program, watermark: int, previous: dict[str, int]) -> dict[str, int]:
     """Per node, the time up to which no open window needs its fragments. It never falls."""
-    readers: dict[str, list[Any]] = defaultdict(list)
-    for node in plan.nodes:
-        readers[node.id] = []
-    for query in plan.queries:
-        for name in nodes_of(query):
-            readers[name].append(query)
     return {
         name: max(needed_horizon(queries, watermark), previous.get(name, -(1 << 62)))
-        for name, queries in readers.items()
-        if queries
+        for name, queries in program.readers.items()
     }
-
-
-def nodes_of(query: Any) -> set[str]:
-    from weft.optimizer.groupby.flat import distinct_node, group_node
-
-    return {group_node(query)} | {distinct_node(query, a) for a in query.aggregates if a.distinct}
 
 
 def live(entries: Iterable[Entry], needed: dict[str, int]) -> tuple[list[Entry], list[Entry]]:

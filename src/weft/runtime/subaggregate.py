@@ -1,7 +1,8 @@
 """Level 1 of a step: every node's fragments written by Spark, the batch's rows counted.
 
-The counts (rows, latest event time, NULL times, late rows) are taken on the way, before any
-predicate, so the batch is not read once more for them.
+The counts (rows, latest event time, NULL times, late rows) belong to the stream, before any
+predicate. A node that sees every row takes them along in its fragments, at almost no cost;
+if there is none, Spark observes the batch on its way into the first node.
 """
 
 from __future__ import annotations
@@ -9,33 +10,51 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from weft.algebra.plan import SharedPlan
 from weft.algebra.query import StreamSchema, quote
+from weft.kernel.program import Program
+from weft.kernel.state import FRAGMENT_END, ROW_COUNT
 from weft.runtime import statefiles
-from weft.runtime.level1 import fragments
+from weft.runtime.level1 import LATE_ROWS, MAX_EVENT, fragments
 from weft.runtime.log import Entry, StreamLog
-from weft.runtime.quarantine import culprits
+from weft.runtime.quarantine import can_raise, culprits
 from weft.runtime.step import StepFailed, StepWork
 
 _PARALLEL_JOBS = 2
 
 
 def subaggregate(
-    work: StepWork, log: StreamLog, plan: SharedPlan, before: int, cores: int, lanes: int | None
+    work: StepWork, log: StreamLog, program: Program, before: int, cores: int, lanes: int | None
 ) -> None:
     """Fill `work.new_files` and `work.counted`; raises `StepFailed` for queries that fail."""
     rows = work.rows
     assert rows is not None
     _fit_shuffle(work.spark, cores)
+    plan = program.plan
     measures = _measures(plan.stream, before)
+    counting = _counting_node(program)
+    observation = Observation(f"weft_{work.attempt}") if counting is None else None
+    observed = rows if observation is None else rows.observe(observation, *measures)
+
+    def write(index: int) -> list[Entry]:
+        node = plan.nodes[index]
+        counts = before if node.id == counting else None
+        frame = fragments(observed if index == 0 else rows, node, plan.stream, counts)
+        folder = f"{work.name}-{work.attempt}-{node.id}"
+        return statefiles.write(frame, log, folder, node, plan.version, lanes)
+
     try:
-        observation = Observation(f"weft_{work.attempt}")
-        work.new_files = _write(rows.observe(observation, *measures), work, log, plan, lanes)
-        work.counted = _observed(observation) if plan.nodes else {}
+        with ThreadPoolExecutor(_PARALLEL_JOBS) as pool:
+            written = list(pool.map(write, range(len(plan.nodes))))
+        work.new_files = [entry for entries in written for entry in entries]
+        if counting is not None:
+            work.counted = _taken_along(log, work.new_files, counting)
+        elif observation is not None and plan.nodes:
+            work.counted = _observed(observation)
         if not work.counted:
             work.counted = rows.agg(*measures).collect()[0].asDict()
     except PySparkException:
@@ -45,29 +64,35 @@ def subaggregate(
         raise StepFailed(found) from None
 
 
-def _write(
-    observed: DataFrame, work: StepWork, log: StreamLog, plan: SharedPlan, lanes: int | None
-) -> list[Entry]:
-    """The first node's job counts the batch; the others read it again, two at a time."""
+def _counting_node(program: Program) -> str | None:
+    """A node that sees every row and in which nothing can fail on rows without event time."""
+    for node in program.plan.nodes:
+        if node.keeps_all_rows and not any(can_raise(q) for q in program.readers[node.id]):
+            return node.id
+    return None
 
-    def write(index: int) -> list[Entry]:
-        node = plan.nodes[index]
-        source = observed if index == 0 else work.rows
-        assert source is not None
-        frame = fragments(source, node, plan.stream)
-        folder = f"{work.name}-{work.attempt}-{node.id}"
-        return statefiles.write(frame, log, folder, node, plan.version, lanes)
 
-    with ThreadPoolExecutor(_PARALLEL_JOBS) as pool:
-        written = list(pool.map(write, range(len(plan.nodes))))
-    return [entry for entries in written for entry in entries]
+def _taken_along(log: StreamLog, files: list[Entry], node: str) -> dict[str, Any]:
+    counted: dict[str, Any] = {"rows": 0, "max_event": None, "null_times": 0, "late_rows": 0}
+    columns = [FRAGMENT_END, ROW_COUNT, MAX_EVENT, LATE_ROWS]
+    for entry in files:
+        if entry["node"] != node:
+            continue
+        table = log.storage.read_table(entry["name"], columns)
+        without_time = table.filter(table.column(FRAGMENT_END).is_null())
+        latest = pc.max(table.column(MAX_EVENT)).as_py()
+        counted["rows"] += pc.sum(table.column(ROW_COUNT)).as_py() or 0
+        counted["null_times"] += pc.sum(without_time.column(ROW_COUNT)).as_py() or 0
+        counted["late_rows"] += pc.sum(table.column(LATE_ROWS)).as_py() or 0
+        if latest is not None and (counted["max_event"] is None or latest > counted["max_event"]):
+            counted["max_event"] = latest
+    return counted
 
 
 def _measures(stream: StreamSchema, before: int) -> list[Column]:
     return [
         F.count(F.lit(1)).alias("rows"),
         F.max(F.expr(stream.time_micros)).alias("max_event"),
-        F.min(F.expr(stream.time_micros)).alias("min_event"),
         F.count_if(F.col(quote(stream.time)).isNull()).alias("null_times"),
         F.count_if(F.expr(f"{stream.time_micros} < {before}L")).alias("late_rows"),
     ]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from weft.algebra.plan import Node, SharedPlan
 from weft.algebra.query import Query, StreamSchema
+from weft.optimizer.groupby.flat import nodes_of
 from weft.optimizer.share import share
 from weft.runtime.log import Commit, Entry, StreamLog
 
@@ -42,7 +43,7 @@ def complete_from(log: StreamLog, plan: SharedPlan, query: Query, last: Commit |
     """The first event time from which all logged rows are in state the query can use."""
     if last is None:
         return ALWAYS
-    needed = [node for node in plan.nodes if _reads(query, node)]
+    needed = [plan.node_by_id[name] for name in nodes_of(query)]
     bound = ALWAYS
     for entry in last.history:
         if entry["max_event"] is not None and not _usable(log, entry, query, needed, plan):
@@ -80,14 +81,6 @@ def updated_history(
 def _later(first: int | None, second: int | None) -> int | None:
     times = [time for time in (first, second) if time is not None]
     return max(times, default=None)
-
-
-def _reads(query: Query, node: Node) -> bool:
-    from weft.optimizer.groupby.flat import distinct_node, group_node
-
-    names = {group_node(query)}
-    names |= {distinct_node(query, a) for a in query.aggregates if a.distinct}
-    return node.id in names
 
 
 def _last_end(log: StreamLog, entry: Entry, needed: Sequence[Node]) -> int:

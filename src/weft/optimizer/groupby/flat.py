@@ -39,6 +39,12 @@ def distinct_node(query: Query, aggregate: Aggregate) -> str:
     return node_id(distinct_keys(query, aggregate), len(query.keys))
 
 
+def nodes_of(query: Query) -> set[str]:
+    """The ids of all nodes that a query reads."""
+    distinct = {distinct_node(query, a) for a in query.aggregates if a.distinct}
+    return {group_node(query), *distinct}
+
+
 def flat(queries: Iterable[Query]) -> dict[str, tuple[Keys, int, list[Query]]]:
     """All nodes: id → (keys, how many of them are the group, the queries that read it)."""
     nodes: dict[str, tuple[Keys, int, list[Query]]] = {}
