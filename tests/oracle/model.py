@@ -21,13 +21,14 @@ rows × range/slide.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .aggregates import Finish, Input, bind
+from .conditions import Condition, raises
 from .evaluate import Compiled, Scope, Slot, compile_expression
 from .expressions import Aggregate, Column, Expression, WindowColumn
-from .sparktypes import BOOLEAN, TIMESTAMP, WINDOW, Type
+from .sparktypes import TIMESTAMP, WINDOW, Type
 from .spec import Query
 from .values import ModelError, Value, canonical
 
@@ -70,8 +71,9 @@ def run(
 ) -> list[tuple[int, tuple[Value, ...]]]:
     """The emitted rows, each with the index of its batch; the flush is batch `len(batches)`.
 
-    Raises `ModelError` where Spark raises. `notes` collects remarks on results for which
-    plain Spark's own answer depends on the order in which it meets the rows.
+    Raises `ModelError` where Spark raises. `notes` collects reasons why plain Spark might
+    raise, or overflow to NULL, where the model does not: there its own answer depends on
+    the order of rows, on late rows, or on whether it compiles expressions.
     """
     plan = Plan(query, schema, ansi=ansi, notes=notes)
     marks = watermarks(batches, delay_micros, query.time)
@@ -80,14 +82,16 @@ def run(
     steps: list[Sequence[Row]] = [*batches, []] if flush_at_end else list(batches)
     for index, batch in enumerate(steps):
         late = marks[max(index - 1, 0)]
+        dropped: dict[tuple[Any, ...], list[list[Input | None]]] = {}
         for row in batch:
             admitted = plan.admit(row)
             if admitted is None:
                 continue
             key, inputs = admitted
             for start in query.window.starts(row[query.time]):
-                if start + query.window.range > late:
-                    windows.setdefault((start, key), []).append(inputs)
+                kept = windows if start + query.window.range > late else dropped
+                kept.setdefault((start, key), []).append(inputs)
+        plan.note_overflow(dropped.values())
         due = [item for item in windows if item[0] + query.window.range <= marks[index]]
         for start, key in due:
             output = plan.finish(start, key, windows.pop((start, key)))
@@ -107,9 +111,9 @@ class Plan:
         row_scope: dict[Expression, Slot] = {
             Column(name): Slot(kind, name) for name, kind in schema.items()
         }
-        self._where = _condition(query.where, row_scope, ansi)
+        self._where = Condition(query.where, row_scope, ansi=ansi)
         self._keys = [compile_expression(key, row_scope, ansi=ansi) for key in query.keys]
-        self._arguments: list[tuple[Compiled | None, list[Compiled]]] = []
+        self._arguments: list[tuple[Condition, list[Compiled]]] = []
         self._finishers: list[Finish] = []
         group_scope: dict[Expression, Slot] = {
             WindowColumn("window"): Slot(WINDOW, "window"),
@@ -121,14 +125,14 @@ class Plan:
         for position, aggregate in enumerate(query.aggregates):
             kind = self._bind_aggregate(aggregate, row_scope, ansi)
             group_scope[aggregate] = Slot(kind, f"aggregate {position}")
-        self._having = _condition(query.having, group_scope, ansi)
+        self._having = Condition(query.having, group_scope, ansi=ansi)
         self.select = [
             compile_expression(item.expression, group_scope, ansi=ansi) for item in query.select
         ]
 
     def _bind_aggregate(self, aggregate: Aggregate, scope: Scope, ansi: bool) -> Type:
         arguments = [compile_expression(item, scope, ansi=ansi) for item in aggregate.arguments]
-        self._arguments.append((_condition(aggregate.where, scope, ansi), arguments))
+        self._arguments.append((Condition(aggregate.where, scope, ansi=ansi), arguments))
         types = [argument.type for argument in arguments]
         kind, finish = bind(aggregate, types, ansi=ansi, notes=self._notes)
         self._finishers.append(finish)
@@ -136,7 +140,7 @@ class Plan:
 
     def admit(self, row: Row) -> tuple[tuple[Value, ...], list[Input | None]] | None:
         """The group-by key and the aggregates' inputs of a row; None if it does not count."""
-        if self._where is not None and not self._where.value(row):
+        if not self._where.holds(row):
             return None
         time = row[self.query.time]
         if time is None:
@@ -144,10 +148,12 @@ class Plan:
         key = tuple(canonical(key.value(row)) for key in self._keys)
         inputs: list[Input | None] = []
         for condition, arguments in self._arguments:
-            if condition is not None and not condition.value(row):
-                inputs.append(None)
-            else:
+            if condition.holds(row):
                 inputs.append(Input(time, tuple(argument.value(row) for argument in arguments)))
+            else:
+                inputs.append(None)
+                if any(raises(argument, row) for argument in arguments):
+                    self._notes.add("an argument raises on a row that FILTER rejects")
         return key, inputs
 
     def finish(
@@ -157,18 +163,24 @@ class Plan:
         end = start + self.query.window.range
         group: dict[str, Value] = {"window": (start, end), "start": start, "end": end}
         group |= {f"key {position}": value for position, value in enumerate(key)}
-        for position, finish in enumerate(self._finishers):
-            inputs = [row[position] for row in rows]
-            group[f"aggregate {position}"] = finish([item for item in inputs if item is not None])
-        if self._having is not None and not self._having.value(group):
+        aggregates = enumerate(self._aggregate(rows))
+        group |= {f"aggregate {position}": value for position, value in aggregates}
+        if not self._having.holds(group):
+            if any(raises(item, group) for item in self.select):
+                self._notes.add("a select item raises on a group that HAVING rejects")
             return None
         return tuple(item.value(group) for item in self.select)
 
+    def note_overflow(self, groups: Iterable[list[list[Input | None]]]) -> None:
+        """Notes if dropped rows overflow by themselves: Spark adds before it drops."""
+        for rows in groups:
+            try:
+                self._aggregate(rows)
+            except ModelError:
+                self._notes.add("rows overflow that are dropped as late")
 
-def _condition(expression: Expression | None, scope: Scope, ansi: bool) -> Compiled | None:
-    if expression is None:
-        return None
-    compiled = compile_expression(expression, scope, ansi=ansi)
-    if compiled.type != BOOLEAN:
-        raise TypeError(f"not a condition: {expression}")
-    return compiled
+    def _aggregate(self, rows: list[list[Input | None]]) -> list[Value]:
+        return [
+            finish([item for row in rows if (item := row[position]) is not None])
+            for position, finish in enumerate(self._finishers)
+        ]

@@ -20,7 +20,13 @@ NAN = math.nan
 
 
 class ModelError(Exception):
-    """The query raises on this input, as plain Spark does in ANSI mode."""
+    """The query raises on this input, as plain Spark does in ANSI mode.
+
+    It is not `certain` if plain Spark raises or not according to the order in which it
+    evaluates conditions, which differs between its compiled and interpreted modes.
+    """
+
+    certain = True
 
 
 def compare(left: Value, right: Value) -> int:
