@@ -37,8 +37,8 @@ def test_the_demo_shows_sharing_results_and_rates(
     text = result.stdout
     assert "registered 24 different queries" in text
     assert "stream bids: 24 queries share 4 nodes" in text
-    assert text.count("bids batch") == 6
+    assert text.count("bids batch") == 4
     assert "60,000 rows in " in text
     assert "auction_002" in text
-    assert "weft ran 24 queries at" in text and "plain Spark 4 of them" in text
+    assert "weft ran 24 queries at" in text and "In queries × rows per second" in text
     assert not list(tmp_path.glob("weft-*"))
