@@ -120,7 +120,7 @@ def test_measured_figures_stand_beside_the_predicted() -> None:
         watermark=1_704_067_200_000_000,
         state_rows_by_node={node: 40},
         seconds=2.0,
-        event_seconds=60.0,
+        event_rate=100.0,
     )
     analyzed = found.with_measured([measured])
     text = str(analyzed)

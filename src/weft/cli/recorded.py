@@ -78,7 +78,8 @@ def _measured(stream: str, last: Commit) -> Measured:
     for entry in last.state:
         by_node[entry["node"]] = by_node.get(entry["node"], 0) + entry["rows"]
     first, latest = metrics.get("first_event"), last.max_event_time
-    span = (latest - first) / 1e6 if first is not None and latest is not None else 0.0
+    since = latest - first if first is not None and latest is not None else 0
+    rows = metrics.get("rows", 0) - metrics.get("first_rows", 0)
     return Measured(
         stream=stream,
         batches=last.batch + 1,
@@ -91,5 +92,5 @@ def _measured(stream: str, last: Commit) -> Measured:
         watermark=last.watermark,
         state_rows_by_node=by_node,
         seconds=metrics.get("seconds"),
-        event_seconds=span or None,
+        event_rate=rows / since * 1e6 if since > 0 else None,
     )

@@ -42,7 +42,11 @@ class FallbackNote:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a stream's last commit counted; `seconds` is the time spent in steps, if known."""
+    """What a stream's last commit counted.
+
+    `seconds` is the time spent in steps; `event_rate`, the λ of the cost model, is in rows per
+    second of event time after the first batch. Both may be unknown.
+    """
 
     stream: str
     batches: int
@@ -55,17 +59,12 @@ class Measured:
     watermark: int
     state_rows_by_node: dict[str, int]
     seconds: float | None = None
-    event_seconds: float | None = None
+    event_rate: float | None = None
 
     @property
     def rows_per_second(self) -> float | None:
         """Rows per second of processing."""
         return self.rows / self.seconds if self.seconds else None
-
-    @property
-    def event_rate(self) -> float | None:
-        """Rows per second of event time: the λ of the cost model."""
-        return self.rows / self.event_seconds if self.event_seconds else None
 
 
 @dataclass(frozen=True)

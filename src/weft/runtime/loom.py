@@ -381,8 +381,8 @@ class Loom:
         for name in ("rows", "null_times", "late_rows", "results"):
             totals[name] = totals.get(name, 0) + work.count(name)
         totals["seconds"] = totals.get("seconds", 0.0) + time.perf_counter() - work.started
-        firsts = (work.counted.get("min_event"), totals.get("first_event"))
-        totals["first_event"] = min((t for t in firsts if t is not None), default=None)
+        if seen is not None and "first_event" not in totals:
+            totals |= {"first_event": seen, "first_rows": totals["rows"]}
         return Commit(
             stream=self.stream.name,
             kind=work.kind,
