@@ -128,7 +128,7 @@ def run(
     session.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.shuffle.partitions", "1")
-    session.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
+    session.conf.set("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
     for name, value in (settings or {}).items():
         session.conf.set(name, value)
     write_batches(directory / "input", schema, batches)

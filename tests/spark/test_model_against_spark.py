@@ -101,7 +101,7 @@ def test_a_random_query_gives_what_plain_spark_gives(
         *(spark, text, case.schema, case.batches, case.delay),
         directory=tmp_path / "run",
         ansi=case.ansi,
-        settings=plain_spark.INTERPRETED if index % 2 else None,
+        settings=plain_spark.INTERPRETED if index % 3 else None,
     )
     rows = expected(case)
     if rows is None:
