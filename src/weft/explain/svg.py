@@ -153,7 +153,7 @@ def _fragments(node: NodeView) -> str:
     rate = f"{figure(node.cost.fragments.per_second)}/s"
     if fragments.pane:
         return f"of {duration(fragments.pane)}, {rate}"
-    if len(fragments.classes) <= 2:
+    if len(fragments.classes) == 1:
         return f"{', '.join(edges_text(fragments.classes))}, {rate}"
     return f"at {len(fragments.classes)} edge classes, {rate}"
 
