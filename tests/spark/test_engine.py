@@ -221,3 +221,48 @@ def test_other_misuse(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(weft.CatalogError, match="UNKNOWN_QUERY"):
         w.drop("nothing")
     assert w.queries == []
+
+
+def test_a_conjunct_that_can_raise_is_not_reached_behind_one_that_is_null(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's WHERE stops at the first conjunct that is false or NULL."""
+    sql = "SELECT count(*) AS n FROM s WHERE nullif(k, 'x') = 'a' AND 10 / v > 1 "
+    sql += "GROUP BY window(ts, '10 seconds')"
+    batches: list[Batch] = [[(1, "x", 0), (2, "a", 2), (3, "b", 0)], [(30, "a", 1)]]
+    w, _ = started(spark, tmp_path, batches, {"q": sql})
+    assert w.query("q").status == "active"
+    assert rows_of(w, "q") == [(1,)]
+
+
+def test_a_refused_query_inside_changes_leaves_nothing_behind(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    w = weft.Weft(session(spark), tmp_path / "checkpoint")
+    w.add_stream("s", make_stream(w._spark, tmp_path, []), time="ts", watermark="1 second")
+    with w.changes():
+        w.register("good", f"SELECT count(*) AS n {BY_K}")
+        with pytest.raises(weft.SqlError, match="UNKNOWN_COLUMN"):
+            w.register("bad", f"SELECT count(nope) AS n {BY_K}")
+    assert [handle.name for handle in w.queries] == ["good"]
+
+
+def test_a_registration_that_was_rolled_back_is_forgotten(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Another process may get the same number for another query of the same name."""
+    first = weft.Weft(session(spark), tmp_path / "checkpoint")
+    first.add_stream("s", make_stream(first._spark, tmp_path, []), time="ts", watermark="1 second")
+
+    def roll_back() -> None:
+        with first.changes():
+            first.register("q", f"SELECT count(*) AS n {BY_K}")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        roll_back()
+    second = weft.Weft(first._spark, tmp_path / "checkpoint")
+    second.add_stream("s", make_stream(first._spark, tmp_path, []), time="ts", watermark="1 second")
+    second.register("q", f"SELECT max(v) AS m {BY_K}")
+    (query,) = first.plan("s").queries
+    assert query.aggregates[0].function == "max"

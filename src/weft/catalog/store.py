@@ -128,15 +128,8 @@ class Catalog:
 
     def add_query(self, name: str, sql: str, status: str = ACTIVE, detail: str = "") -> QueryRecord:
         """Register a name; refused if a live query has it."""
-        check_name(name, "query")
         with self.transaction() as connection:
-            taken = connection.execute(
-                sa.select(_queries.c.change).where(
-                    _queries.c.name == name, _queries.c.dropped.is_(None)
-                )
-            ).first()
-            if taken:
-                raise CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
+            self.check_free(name)
             result = connection.execute(
                 sa.insert(_queries).values(
                     name=name, sql=sql, status=status, detail=detail, registered=_now()
@@ -145,6 +138,18 @@ class Catalog:
             key = result.inserted_primary_key
             assert key is not None
         return QueryRecord(int(key[0]), name, sql, status, detail, None, 0)
+
+    def check_free(self, name: str) -> None:
+        """Refuse a name that is malformed or that a live query has."""
+        check_name(name, "query")
+        with self.transaction() as connection:
+            taken = connection.execute(
+                sa.select(_queries.c.change).where(
+                    _queries.c.name == name, _queries.c.dropped.is_(None)
+                )
+            ).first()
+        if taken:
+            raise CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
 
     def drop_query(self, name: str) -> QueryRecord:
         with self.transaction() as connection:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -117,11 +117,13 @@ class Weft:
             again = self._claim(name, sql)
             if again is not None:
                 return QueryHandle(self, again)
-            with self._catalog.transaction():
+            self._catalog.check_free(name)
+            bound = self._registry.bind(name, sql, query_id="")
+            if isinstance(bound, Fallback):
+                record = self._catalog.add_query(name, sql, FALLBACK, bound.reason)
+            else:
                 record = self._catalog.add_query(name, sql)
-                bound = self._registry.bind(name, sql, record.id)
-                if isinstance(bound, Fallback):
-                    self._catalog.set_status(record.change, FALLBACK, bound.reason)
+                bound = replace(bound, id=record.id)
             self._registry.put(record, bound)
             self._registry.forget_live()
             return QueryHandle(self, record)

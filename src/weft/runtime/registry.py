@@ -84,7 +84,8 @@ class Registry:
     def of(self, record: QueryRecord) -> Query | Fallback | None:
         """A record's query, bound now if need be; None if it is rejected."""
         with self._lock:
-            if record.id not in self._bound:
+            known = self._bound.get(record.id)
+            if known is None or known.sql != record.sql:
                 if record.status == REJECTED:
                     return None
                 try:

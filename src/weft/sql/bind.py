@@ -75,7 +75,7 @@ def _query(name: str, query_id: str, select: Select, rows: Rows) -> Query:
     window, keys = _grouping(select, rows)
     predicate = None
     if select.where is not None:
-        predicate = rows.expression(select.where, "in WHERE")
+        predicate = rows.condition(select.where, "in WHERE")
         if predicate.type != BOOLEAN:
             raise rows.source.error(
                 "TYPE_MISMATCH",

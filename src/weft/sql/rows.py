@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -24,7 +24,7 @@ from weft.sql.functions import (
 )
 from weft.sql.scalars import Typer
 from weft.sql.source import Source
-from weft.sql.syntax import Function, Name, Node, Star
+from weft.sql.syntax import Binary, Function, Name, Node, Star
 
 _NESTED: Final = ("struct", "map", "array", "variant")
 _PLACES = re.compile(r"\s*SQLSTATE: .*|^\[[A-Z_.]+\]\s*", re.DOTALL)
@@ -71,6 +71,21 @@ class Rows:
         if type_ is None:
             type_ = self.ask(typed.sql, typer.doubt or node)
         return Expression(typed.sql, type_, tuple(sorted(self._used)), typed.can_raise)
+
+    def condition(self, node: Node, place: str) -> Expression:
+        """The bound form of a WHERE clause, of which only `true` counts.
+
+        Spark stops at the first conjunct that is false or NULL, so a conjunct that can raise
+        is evaluated only behind those before it. A plain AND would evaluate it after a NULL.
+        """
+        whole = self.expression(node, place)
+        conjuncts = _conjuncts(node)
+        if not whole.can_raise or len(conjuncts) == 1:
+            return whole
+        *before, sql = [self.expression(part, place).sql for part in conjuncts]
+        for part in reversed(before):
+            sql = f"CASE WHEN {part} THEN {sql} ELSE false END"
+        return replace(whole, sql=sql)
 
     def ask(self, sql: str, node: Node) -> SqlType:
         """The type that Spark gives an expression over the stream's columns."""
@@ -170,3 +185,9 @@ def refusal(source: Source, node: Node, problem: AnalysisProblem) -> SqlError:
     if problem.error_class.startswith("DATATYPE_MISMATCH"):
         return source.error("TYPE_MISMATCH", node.start, detail=message)
     return source.error("INVALID_QUERY", node.start, detail=message)
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    if isinstance(node, Binary) and node.operator == "and":
+        return [*_conjuncts(node.left), *_conjuncts(node.right)]
+    return [node]
