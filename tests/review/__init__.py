@@ -1,0 +1,1 @@
+"""Regressions that an independent review found."""
