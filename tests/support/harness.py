@@ -28,10 +28,9 @@ class Recorder:
     types: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     def write(self, results: StepResults) -> list[Entry]:
-        step = results.batch + (1 if results.step.endswith("flush") else 0)
         for query, table in results.by_query():
             emitted = self.rows.setdefault(query.name, [])
-            emitted.extend((step, row) for row in python_rows(table))
+            emitted.extend((results.batch, row) for row in python_rows(table))
         return []
 
 

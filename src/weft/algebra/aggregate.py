@@ -220,8 +220,16 @@ def _ordered_by(aggregate: Aggregate, time: str, condition: str | None) -> Parti
 
 
 def _hashable(value: str, type_: SqlType) -> str:
-    if type_ in ("int", "bigint", "string", "binary"):
+    """A value as the sketch should hash it: it ignores empty strings, and takes 0.0 and -0.0
+    for different values."""
+    if type_ in ("int", "bigint"):
         return value
+    if type_ == "string":
+        return f"concat('_', {value})"
+    if type_ == "binary":
+        return f"concat(X'00', {value})"
+    if type_ in FRACTIONAL:
+        return f"cast(cast({value} AS double) + 0.0D AS string)"
     if type_ in INTEGRAL or type_ == "boolean":
         return f"cast({value} AS int)"
     if type_ == "timestamp":

@@ -186,9 +186,15 @@ class Catalog:
                     .values(late=_queries.c.late + pairs)
                 )
 
-    def restore(self, records: list[QueryRecord]) -> None:
-        """Put back queries with the changes they had: rebuilds a lost catalog."""
+    def restore(self, records: list[QueryRecord], last: int) -> None:
+        """Put back queries with the changes they had: rebuilds a lost catalog. Changes up to
+        `last` are never given again, so old results stay apart."""
         with self.transaction() as connection:
+            if last not in {record.change for record in records}:
+                gone = sa.insert(_queries).values(
+                    change=last, name="", sql="", status=REJECTED, registered=_now(), dropped=_now()
+                )
+                connection.execute(gone)
             for record in records:
                 connection.execute(
                     sa.insert(_queries).values(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
 from weft.algebra.plan import SharedPlan, query_columns
 from weft.algebra.query import Query, quote
-from weft.catalog.store import ACTIVE, FALLBACK, Catalog, QueryRecord, check_name
+from weft.catalog.store import ACTIVE, FALLBACK, REJECTED, Catalog, QueryRecord, check_name
 from weft.errors import CatalogError, CheckpointError, RunError
 from weft.explain import Explanation, FallbackNote, explain
 from weft.kernel.program import family
@@ -32,7 +33,7 @@ from weft.runtime.settings import Settings
 from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder
 from weft.runtime.sources import Source, fallback_frame, source
 from weft.runtime.step import Hooks
-from weft.runtime.storage import Storage
+from weft.runtime.storage import Storage, to_json
 from weft.runtime.versions import ALWAYS
 from weft.sql.fallback import Fallback
 
@@ -64,7 +65,11 @@ class Weft:
                     detail="a remote checkpoint needs catalog=, the URL of a database",
                 )
             catalog = f"sqlite:///{self._storage.path('catalog.db')}"
-        self._catalog = Catalog(catalog)
+        try:
+            self._catalog = Catalog(catalog)
+        except DatabaseError as error:
+            detail = f"{error.orig}; if it is SQLite's file, delete it: it will be rebuilt"
+            raise CheckpointError("DAMAGED", path=catalog, detail=detail) from error
         self._registry = Registry(spark, self._catalog)
         self._logs: dict[str, StreamLog] = {}
         self._run: Run | None = None
@@ -73,6 +78,9 @@ class Weft:
         self._lock = threading.RLock()
         self._trigger: dict[str, Any] = {}
         self._synced: Sequence[QueryRecord] | None = None
+        self._columns: dict[str, set[str]] = {}
+        self._recorded: set[tuple[str, int]] = set()
+        self._late: dict[int, int] = {}
         self._recover()
 
     # streams and tables
@@ -130,10 +138,17 @@ class Weft:
 
     def _claim(self, name: str, sql: str) -> QueryRecord | None:
         """The record of an earlier process for the same name and text, once."""
-        record = self._inherited.get(name)
-        if record is None or record.sql.strip() != sql.strip():
+        known = self._inherited.get(name)
+        if known is None or known.sql.strip() != sql.strip():
             return None
-        return self._inherited.pop(name)
+        del self._inherited[name]
+        live = {record.change: record for record in self._catalog.live()}
+        record = live.get(known.change)
+        if record is not None and record.status == REJECTED:
+            self._catalog.set_status(record.change, ACTIVE)
+            self._registry.forget_live()
+            self._registry.of(self._catalog.find(name))
+        return record
 
     def drop(self, name: str) -> None:
         """Drop a query, before `start` or while running; its results stay readable no more."""
@@ -196,8 +211,10 @@ class Weft:
     ) -> Run:
         """Run all queries; without a sink, into the result store."""
         with self._lock:
-            if self._run is not None and self._run.isActive:
-                raise RunError("ALREADY_RUNNING", owner="this process")
+            if self._run is not None:
+                if self._run.isActive:
+                    raise RunError("ALREADY_RUNNING", owner="this process")
+                self._run.finish()
             trigger = _trigger(availableNow, processingTime)
             self._check_sources()
             lease = Lease(self._storage)
@@ -205,6 +222,8 @@ class Weft:
             try:
                 return self._start(sink or ResultStore(), trigger, lease)
             except BaseException:
+                if self._run is not None:
+                    self._run.stop()
                 lease.release()
                 self._run = None
                 raise
@@ -212,7 +231,7 @@ class Weft:
     def _start(self, sink: Sink, trigger: dict[str, Any], lease: Lease) -> Run:
         self._sink = sink
         self._bind_stores(sink)
-        run = Run(release=lease.release, tick=self._sync)
+        run = Run(lease.release, self._sync, self._registry.quarantine)
         looms = {name: self._loom(name, lease, sink, run) for name in self._streams_to_run()}
         for loom in looms.values():
             loom.check(self._spark)
@@ -253,7 +272,7 @@ class Weft:
             sink,
             self._settings,
             self._identity.lanes,
-            self._owner,
+            self._identity.owner,
             hooks,
         )
 
@@ -291,26 +310,46 @@ class Weft:
         return wanted
 
     def _planned(self, plan: SharedPlan, late: dict[str, int]) -> None:
-        """Keep the catalog up to date after a step."""
-        if late:
-            self._catalog.add_late({_change(name): pairs for name, pairs in late.items()})
-        if plan.version not in self._recorded:
-            self._recorded.add(plan.version)
+        """Keep the catalog up to date after a step. The step is committed whatever becomes of
+        this: if another process holds the database, the next step tries again."""
+        for name, pairs in late.items():
+            self._late[_change(name)] = self._late.get(_change(name), 0) + pairs
+        version = (plan.stream.name, plan.version)
+        try:
             with self._catalog.transaction():
-                for name, time in plan.complete_from.items():
-                    self._catalog.set_complete_from(_change(name), time)
+                self._catalog.add_late(self._late)
+                if version not in self._recorded:
+                    for name, time in plan.complete_from.items():
+                        self._catalog.set_complete_from(_change(name), time)
+                    self._save_catalog()
+        except SQLAlchemyError:
+            return
+        self._late = {}
+        self._recorded.add(version)
+
+    def _save_catalog(self) -> None:
+        """A copy of the live queries in the checkpoint, from which a lost catalog is rebuilt."""
+        body = {
+            "last": self._catalog.fingerprint()[1],
+            "queries": [asdict(record) for record in self._catalog.live()],
+        }
+        self._storage.put("catalog.json", to_json(body))
 
     def _sync(self) -> None:
         """Start and stop streams and plain queries as queries are registered and dropped."""
         with self._lock:
-            run, live = self._run, self._registry.live()
-            if run is None or not run.open or live is self._synced:
+            run = self._run
+            if run is None or not run.open:
                 return
-            self._synced = live
+            live = self._registry.live()
+            if live is self._synced:
+                return
             for name in set(self._streams_to_run()) - run.stream_names:
                 loom = self._loom(name, self._lease, self._sink, run)
                 run.add_stream(self._stream_run(loom, self._trigger))
             self._sync_fallbacks(run)
+            self._save_catalog()
+            self._synced = self._registry.live()
 
     def _sync_fallbacks(self, run: Run) -> None:
         wanted = {record.id: (record, bound) for record, bound in self._registry.fallbacks()}
@@ -318,10 +357,13 @@ class Weft:
             run.stop_fallback(query_id)
         for query_id in wanted.keys() - run.fallback_ids:
             record, bound = wanted[query_id]
-            run.start_fallback(
-                FallbackRun(record, self._fallback_frame(bound), self._storage, self._sink),
-                self._trigger,
-            )
+            frame = self._fallback_frame(bound)
+            try:
+                run.start_fallback(
+                    FallbackRun(record, frame, self._storage, self._sink), self._trigger
+                )
+            except PySparkException as error:
+                self._registry.quarantine(query_id, str(error).split("\n", 1)[0])
 
     def _fallback_frame(self, bound: Fallback) -> DataFrame:
         registry = self._registry
@@ -387,8 +429,6 @@ class Weft:
 
     def _recover(self) -> None:
         """Take over what the checkpoint holds; rebuild a catalog that is lost."""
-        self._columns: dict[str, set[str]] = {}
-        self._recorded: set[int] = set()
         streams = [name for name in self._storage.names("streams") if name[0] != "."]
         empty = self._catalog.fingerprint()[0] == 0
         for name in streams:
@@ -398,8 +438,10 @@ class Weft:
                 continue
             plan = log.plan(last.plan_version)
             self._registry.remember(plan)
-            if empty:
-                self._catalog.restore([_record(q, plan) for q in plan.queries])
+        if empty and self._storage.exists("catalog.json"):
+            saved = self._storage.read_json("catalog.json")
+            records = [QueryRecord(**record) for record in saved["queries"]]
+            self._catalog.restore(records, saved["last"])
         self._inherited = {record.name: record for record in self._catalog.live()}
 
     def _log(self, stream: str) -> StreamLog:
@@ -413,21 +455,19 @@ class Weft:
             if record.status not in (ACTIVE, FALLBACK):
                 continue
             bound = self._registry.of(record)
+            if bound is None and self._catalog.find(record.name).status != REJECTED:
+                self._registry.bind(record.name, record.sql, record.id)
             if bound is not None and bound.stream not in self._registry.sources:
                 known = ", ".join(self._registry.sources) or "none"
                 raise CatalogError(
                     "UNKNOWN_STREAM", query=record.name, name=bound.stream, known=known
                 )
 
-    @property
-    def _owner(self) -> str:
-        return hashlib.sha256(self._identity.project.encode()).hexdigest()[:8]
-
     def _bind_stores(self, sink: Sink) -> None:
         sinks = [sink.default, *sink.routes.values()] if isinstance(sink, RouteSink) else [sink]
         for inner in sinks:
             if isinstance(inner, ResultStore):
-                inner.bind(self._storage, self._owner)
+                inner.bind(self._storage, self._identity.owner)
 
 
 @dataclass(frozen=True)
@@ -503,12 +543,6 @@ def _trigger(available_now: bool | None, processing_time: str | None) -> dict[st
 
 def _change(query_id: str) -> int:
     return int(query_id.rsplit("@", 1)[1])
-
-
-def _record(query: Query, plan: SharedPlan) -> QueryRecord:
-    return QueryRecord(
-        _change(query.id), query.name, query.sql, ACTIVE, "", plan.complete_from[query.id], 0
-    )
 
 
 def _spark_root(root: str) -> str:

@@ -18,6 +18,8 @@ class Identity:
 
     project: str
     lanes: int
+    owner: str
+    """A random name for this very checkpoint: result files begin with it."""
 
 
 def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identity:
@@ -31,10 +33,13 @@ def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identi
                 detail=f"it holds {strangers[0]} but no {_FILE}",
             )
         body = {"format": FORMAT, "project": project or uuid.uuid4().hex, "lanes": lanes}
+        body["owner"] = uuid.uuid4().hex[:8]
         storage.put_new(_FILE, to_json(body))
     found = storage.read_json(_FILE)
-    if not isinstance(found, dict) or not {"format", "project", "lanes"} <= found.keys():
+    if not isinstance(found, dict) or not {"format", "project", "lanes", "owner"} <= found.keys():
         raise CheckpointError("DAMAGED", path=_FILE, detail="it lacks a field")
+    if not isinstance(found["format"], int):
+        raise CheckpointError("DAMAGED", path=_FILE, detail="its format is no number")
     if found["format"] > FORMAT:
         raise CheckpointError("NEWER_FORMAT", path=storage.uri, found=found["format"], known=FORMAT)
     if project is not None and found["project"] != project:
@@ -43,4 +48,4 @@ def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identi
             path=storage.uri,
             detail=f"it is of project '{found['project']}', this is '{project}'",
         )
-    return Identity(found["project"], found["lanes"])
+    return Identity(found["project"], found["lanes"], found["owner"])

@@ -42,6 +42,7 @@ class Commit:
     stream: str
     kind: Literal["data", "flush"]
     batch: int
+    sequence: int
     spark_query: str
     offsets: str
     epoch: int

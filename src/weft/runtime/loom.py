@@ -71,6 +71,9 @@ class Loom:
         self._program: Program | None = None
         self._in_lanes = False
         self._resuming = True
+        self._session: SparkSession | None = None
+        """Spark's own copy of the session for the stream: later changes to the user's session
+        do not reach it."""
 
     @property
     def last(self) -> Commit | None:
@@ -82,8 +85,12 @@ class Loom:
 
     @property
     def flush_pending(self) -> bool:
-        """Whether the data so far made windows due that no step has emitted."""
-        return self._last is not None and self._watermark() > self._last.watermark
+        """Whether the data so far made windows due that no step has emitted, and Spark has not
+        planned a batch that belongs before the flush (such as one to be replayed)."""
+        last = self._last
+        if last is None or self._watermark() <= last.watermark:
+            return False
+        return not self.log.storage.exists(f"{self.spark_checkpoint}/offsets/{last.batch + 1}")
 
     def check(self, spark: SparkSession) -> None:
         """Refuse to start on a checkpoint that does not fit."""
@@ -96,11 +103,7 @@ class Loom:
                 detail = f"Spark has finished batches of '{name}', weft has none"
                 raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
             return
-        for setting, now in session_settings(spark).items():
-            if last.settings[setting] != now:
-                raise CheckpointError(
-                    "SETTINGS_CHANGED", setting=setting, found=last.settings[setting], now=now
-                )
+        _check_settings(last, spark)
         if not offsets:
             detail = f"that of stream '{name}' is gone, weft is at batch {last.batch}"
             raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
@@ -117,6 +120,7 @@ class Loom:
             if not wanted():
                 raise Halted
             self._lease.check()
+            self._session = rows.sparkSession
             offsets = self._offsets(batch)
             if self._admit(batch, offsets):
                 self._run(StepWork(batch, "data", rows.sparkSession, rows), offsets)
@@ -129,6 +133,8 @@ class Loom:
             if self._last is None or not self.flush_pending:
                 return False
             self._lease.check()
+            spark = self._session or spark
+            _check_settings(self._last, spark)
             self._run(StepWork(self._last.batch, "flush", spark, None), self._last.offsets)
             return True
 
@@ -137,6 +143,11 @@ class Loom:
         """Waits for the step under way; none begins inside the block."""
         with self._lock:
             yield
+
+    @property
+    def _sequence(self) -> int:
+        """The id of the step under way as sinks see it: as in Spark, a flush counts as a batch."""
+        return self._last.sequence + 1 if self._last else 0
 
     # 1. admit
 
@@ -250,10 +261,12 @@ class Loom:
                 if name.startswith(f"{work.name}-"):
                     self.log.storage.delete(f"{folder}/{name}")
         named = {(entry["root"], entry["name"]) for entry in self.log.all_result_files()}
+        merging = self._last.name if self._last else ""
         for store in _stores(self._sink):
-            for name in store.own_files(self.stream.name):
-                if (store.place, name) not in named:
-                    store.storage.delete(name)
+            for step in (work.name, f"merged~{merging}"):
+                for name in store.own_files(self.stream.name, step):
+                    if (store.place, name) not in named:
+                        store.storage.delete(name)
 
     # 3. to 7.
 
@@ -304,7 +317,9 @@ class Loom:
         step = Step(intent.watermark_before, intent.watermark, ansi)
         if self._in_lanes:
             self._open = None
-            outcome = weave_in_lanes(work, self.log, program, step, files, self._lanes, self._sink)
+            outcome = weave_in_lanes(
+                work, self.log, program, step, files, self._lanes, self._sink, self._sequence
+            )
         else:
             if self._open is None:
                 opened, rows = OpenState().read(self.log, files)
@@ -325,7 +340,7 @@ class Loom:
         results = StepResults(
             stream=self.stream.name,
             step=work.name,
-            batch=work.batch,
+            batch=self._sequence,
             attempt=work.attempt,
             families=families,
             queries=plan.query_by_id,
@@ -344,7 +359,7 @@ class Loom:
                 "SINK_FAILED",
                 sink=self._sink.name,
                 tries=tries,
-                batch=work.batch,
+                batch=self._sequence,
                 detail=f"{type(error).__name__}: {error}",
             ) from error
 
@@ -387,6 +402,7 @@ class Loom:
             stream=self.stream.name,
             kind=work.kind,
             batch=work.batch,
+            sequence=self._sequence,
             spark_query=self._spark_query(),
             offsets=offsets,
             epoch=self._lease.epoch,
@@ -452,6 +468,13 @@ class Loom:
             placement="lanes" if self._in_lanes else "driver",
             durations=work.durations,
         )
+
+
+def _check_settings(last: Commit, spark: SparkSession) -> None:
+    for setting, now in session_settings(spark).items():
+        found = last.settings[setting]
+        if found != now:
+            raise CheckpointError("SETTINGS_CHANGED", setting=setting, found=found, now=now)
 
 
 def _stores(sink: Sink) -> list[ResultStore]:

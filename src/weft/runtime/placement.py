@@ -71,6 +71,7 @@ def weave_in_lanes(
     files: Sequence[Entry],
     lanes: int,
     sink: Sink,
+    batch: int,
 ) -> Outcome:
     """The kernel in tasks. They write results straight into a result store; for other sinks
     the results come back through files."""
@@ -90,7 +91,7 @@ def weave_in_lanes(
             ansi=step.ansi,
             lanes=lanes,
             step=work.name,
-            batch=work.batch,
+            batch=batch,
             attempt=work.attempt,
             results_root=target.storage.uri,
             owner=target.owner,

@@ -21,14 +21,18 @@ from weft.runtime.level1 import fragments
 def culprits(
     rows: DataFrame, queries: Sequence[Query], stream: StreamSchema
 ) -> dict[str, QueryFailure]:
-    """The queries that fail on these rows, each with its error."""
+    """The queries that fail on these rows, each with its error; none if the rows themselves
+    cannot be read, which is no query's fault."""
     suspects = [query for query in queries if can_raise(query)]
     found: dict[str, QueryFailure] = {}
     logger = logging.getLogger("SQLQueryContextLogger")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:
+        rows.write.format("noop").mode("overwrite").save()
         _bisect(rows, suspects, stream, found)
+    except PySparkException:
+        return {}
     finally:
         logger.setLevel(level)
     return found

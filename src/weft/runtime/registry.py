@@ -91,6 +91,8 @@ class Registry:
                 try:
                     self._bound[record.id] = self.bind(record.name, record.sql, record.id)
                 except WeftError as error:
+                    if error.error_class == "UNKNOWN_STREAM":
+                        return None
                     self._catalog.set_status(record.change, REJECTED, str(error))
                     self._seen = None
                     return None

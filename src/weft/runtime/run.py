@@ -7,6 +7,7 @@ windows when the stream is idle or ends.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -16,8 +17,10 @@ from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
+from weft.algebra.query import quote
 from weft.errors import RunError, WeftError
 from weft.runtime.fallback import FallbackRun
 from weft.runtime.loom import Loom
@@ -26,6 +29,7 @@ from weft.runtime.step import Halted, Progress
 _POLL_SECONDS = 0.05
 _TICK_SECONDS = 0.5
 _KEPT_PROGRESS = 100
+_logger = logging.getLogger("weft")
 
 
 class StreamRun:
@@ -47,6 +51,7 @@ class StreamRun:
         self._query: StreamingQuery | None = None
         self._active_at = time.monotonic()
         self._busy = False
+        self._step_thread: int | None = None
         self._generation = 0
         self.columns: tuple[str, ...] = ()
         self.error: BaseException | None = None
@@ -71,16 +76,26 @@ class StreamRun:
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """End after the step under way."""
+        """End after the step under way; a step may ask for it itself, and is not waited for."""
         self._stopping.set()
-        self._thread.join()
+        if not self.on_step_thread:
+            self._thread.join()
+
+    @property
+    def on_step_thread(self) -> bool:
+        """Whether the caller is inside this stream's step, in a sink or callback."""
+        return threading.get_ident() in (self._step_thread, self._thread.ident)
 
     def process_all_available(self) -> None:
         """Run all data that is there, and flush."""
         while self.is_active:
             query = self._query
             assert query is not None
-            query.processAllAvailable()
+            try:
+                query.processAllAvailable()
+            except StreamingQueryException:
+                if self.error is not None or query is self._query:
+                    raise (self.error or RunError("NOT_RUNNING")) from None
             if query is self._query:
                 break
         if self.error is None and self.is_active:
@@ -93,7 +108,8 @@ class StreamRun:
     def _start_query(self) -> None:
         self.columns = self._columns_in_use()
         self._projected(self.columns)
-        projected = self._frame.select(*(self._frame[name] for name in self.columns))
+        self._active_at = time.monotonic()
+        projected = self._frame.select(*(F.col(quote(name)) for name in self.columns))
         generation = self._generation
 
         def run_batch(rows: DataFrame, batch: int) -> None:
@@ -105,6 +121,7 @@ class StreamRun:
 
     def _run_batch(self, rows: DataFrame, batch: int, generation: int) -> None:
         self._busy = True
+        self._step_thread = threading.get_ident()
         try:
             self._loom.batch(rows, batch, lambda: generation == self._generation)
         except Halted:
@@ -115,6 +132,7 @@ class StreamRun:
         finally:
             self._active_at = time.monotonic()
             self._busy = False
+            self._step_thread = None
 
     def _watch(self) -> None:
         try:
@@ -160,11 +178,15 @@ class StreamRun:
 class Run:
     """All that `start` started."""
 
-    def __init__(self, release: Callable[[], None], tick: Callable[[], None]) -> None:
-        self._tick = tick
+    def __init__(
+        self,
+        release: Callable[[], None],
+        tick: Callable[[], None],
+        quarantine: Callable[[str, str], None],
+    ) -> None:
+        self._tick, self._quarantine = tick, quarantine
         self._streams: list[StreamRun] = []
         self._fallbacks: dict[str, StreamingQuery] = {}
-        self._fallback_errors: dict[str, str] = {}
         self._release = release
         self._progress: deque[Progress] = deque(maxlen=_KEPT_PROGRESS)
         self._released = False
@@ -192,8 +214,14 @@ class Run:
 
     def _watch(self) -> None:
         while not self._ended.wait(_TICK_SECONDS):
-            if self.isActive:
+            if not self.isActive:
+                self._finish()
+                return
+            try:
+                self._quarantine_failed()
                 self._tick()
+            except Exception:
+                _logger.exception("taking up changed registrations failed; trying again")
 
     def start_fallback(self, fallback: FallbackRun, trigger: dict[str, Any]) -> None:
         self._fallbacks[fallback.record.id] = fallback.start(trigger)
@@ -205,13 +233,26 @@ class Run:
     def stop_fallback(self, query_id: str) -> None:
         self._fallbacks.pop(query_id).stop()
 
+    def _quarantine_failed(self) -> None:
+        """Plain queries that ended with an error are no longer part of the run."""
+        for query_id, query in list(self._fallbacks.items()):
+            error = None if query.isActive else query.exception()
+            if error is not None:
+                self._fallbacks.pop(query_id, None)
+                self._quarantine(query_id, str(error).split("\n", 1)[0])
+
+    def finish(self) -> None:
+        """Let go of the checkpoint after a run that has ended by itself."""
+        if not self.isActive:
+            self._finish()
+
     def report(self, progress: Progress) -> None:
         self._progress.append(progress)
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - the names of Spark's StreamingQuery
         return any(stream.is_active for stream in self._streams) or any(
-            query.isActive for query in self._fallbacks.values()
+            query.isActive for query in list(self._fallbacks.values())
         )
 
     @property
@@ -238,10 +279,6 @@ class Run:
         for stream in self._streams:
             if stream.error is not None:
                 return stream.error
-        for query in self._fallbacks.values():
-            error = query.exception()
-            if error is not None:
-                return error
         return None
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
@@ -264,24 +301,28 @@ class Run:
         """Run all data that is there now, and flush what it makes due."""
         for stream in self._streams:
             stream.process_all_available()
-        for query in self._fallbacks.values():
+        for query in list(self._fallbacks.values()):
             query.processAllAvailable()
         self._raise()
 
     def stop(self) -> None:
         """End all queries, each after its step under way."""
-        self._ended.set()
+        inside = any(stream.on_step_thread for stream in self._streams)
+        if not inside:
+            self._ended.set()
         self._stop_all()
-        self._finish()
+        if not inside:
+            self._finish()
 
     def _stop_all(self) -> None:
         for stream in self._streams:
             stream.stop()
-        for query in self._fallbacks.values():
+        for query in list(self._fallbacks.values()):
             query.stop()
 
     def _finish(self) -> None:
         self._ended.set()
+        self._quarantine_failed()
         with self._lock:
             if not self._released:
                 self._released = True

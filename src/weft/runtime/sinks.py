@@ -120,13 +120,14 @@ class ResultStore:
         """What the names of a stream's files begin with."""
         return f"{self.owner}~{stream}~"
 
-    def own_files(self, stream: str) -> list[str]:
-        """All files of a stream in this store, committed or not."""
+    def own_files(self, stream: str, step: str) -> list[str]:
+        """All files of a stream's step in this store, committed or not."""
+        beginning = f"{self.prefix(stream)}{step}~"
         return [
             f"{family}/{name}"
             for family in self.storage.names("")
             for name in self.storage.names(family)
-            if name.startswith(self.prefix(stream))
+            if name.startswith(beginning)
         ]
 
     def write_file(self, name: str, family: str, batch: int, table: pa.Table) -> Entry:
@@ -208,7 +209,8 @@ class SparkSink:
         self.name = f"spark({format!r})"
 
     def write(self, results: StepResults) -> list[Entry]:
-        for query, table in results.by_query():
+        for query, rows in results.by_query():
+            table = _in_fixed_order(rows)
             count = table.num_rows
             tagged = table.append_column(
                 "weft_batch", pa.repeat(pa.scalar(results.batch, pa.int64()), count)
@@ -222,6 +224,17 @@ class SparkSink:
             frame: DataFrame = results.spark.createDataFrame(tagged)
             frame.write.format(self._format).mode(self._mode).options(**options).save()
         return []
+
+
+def _in_fixed_order(table: pa.Table) -> pa.Table:
+    """Rows in an order that a second delivery repeats, so that their numbers do."""
+    nested = (pa.types.is_struct, pa.types.is_list)
+    keys = [
+        (field.name, "ascending")
+        for field in table.schema
+        if not any(is_nested(field.type) for is_nested in nested)
+    ]
+    return table.sort_by(keys) if keys else table
 
 
 @dataclass
