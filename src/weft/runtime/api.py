@@ -355,8 +355,9 @@ class Weft:
         wanted = {record.id: (record, bound) for record, bound in self._registry.fallbacks()}
         for query_id in run.fallback_ids - wanted.keys():
             run.stop_fallback(query_id)
-        for query_id in wanted.keys() - run.fallback_ids:
-            record, bound = wanted[query_id]
+        for query_id, (record, bound) in wanted.items():
+            if query_id in run.fallback_ids:
+                continue
             frame = self._fallback_frame(bound)
             try:
                 run.start_fallback(

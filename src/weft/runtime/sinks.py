@@ -56,13 +56,14 @@ class StepResults:
         )
 
     def by_query(self) -> Iterator[tuple[Query, pa.Table]]:
-        """Each query's rows in its own column names."""
+        """Each query's rows in its own column names, in an order that a replay repeats."""
         for table in self.families.values():
             for id_ in pc.unique(table.column(QUERY_COLUMN)).to_pylist():
                 query = self.queries[id_]
                 rows = table.filter(pc.equal(table.column(QUERY_COLUMN), id_))
                 names = [column.name for column in query.columns]
-                yield query, rows.drop_columns([QUERY_COLUMN]).rename_columns(names)
+                plain = rows.drop_columns([QUERY_COLUMN])
+                yield query, _in_fixed_order(plain).rename_columns(names)
 
 
 class Sink(Protocol):
@@ -108,7 +109,7 @@ class ResultStore:
         entries = []
         for family, table in results.families.items():
             if table.num_rows:
-                ordered = table.sort_by(QUERY_COLUMN)
+                ordered = table if _clustered(table) else table.sort_by(QUERY_COLUMN)
                 name = self.file_name(results.stream, results.step, results.attempt, family)
                 entries.append(self.write_file(name, family, results.batch, ordered))
         return entries
@@ -134,6 +135,13 @@ class ResultStore:
         batches = pa.repeat(pa.scalar(batch, pa.int64()), table.num_rows)
         entry = self.storage.write_table(name, table.append_column("batch", batches))
         return {**entry, "family": family, "root": self.place, "batch": batch}
+
+
+def _clustered(table: pa.Table) -> bool:
+    """Whether the rows of each query stand together already, as those of one shape do."""
+    encoded = table.column(QUERY_COLUMN).combine_chunks().dictionary_encode()
+    indices = encoded.indices.to_numpy()
+    return int((indices[1:] != indices[:-1]).sum()) < len(encoded.dictionary)
 
 
 def results_folder(checkpoint: Storage, place: str = "") -> str:
@@ -209,8 +217,7 @@ class SparkSink:
         self.name = f"spark({format!r})"
 
     def write(self, results: StepResults) -> list[Entry]:
-        for query, rows in results.by_query():
-            table = _in_fixed_order(rows)
+        for query, table in results.by_query():
             count = table.num_rows
             tagged = table.append_column(
                 "weft_batch", pa.repeat(pa.scalar(results.batch, pa.int64()), count)
@@ -227,7 +234,7 @@ class SparkSink:
 
 
 def _in_fixed_order(table: pa.Table) -> pa.Table:
-    """Rows in an order that a second delivery repeats, so that their numbers do."""
+    """Rows sorted by all columns that can be compared: the same in every delivery."""
     nested = (pa.types.is_struct, pa.types.is_list)
     keys = [
         (field.name, "ascending")
