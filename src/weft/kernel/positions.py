@@ -71,10 +71,12 @@ class Positions:
             yield from self._seen_keys(starts, ends)
 
     def _all_keys(self, offset: int, starts: Array, ends: Array) -> Pairs:
-        keys = self.present[:, None]
-        shape = (len(self.present), len(starts))
-        low = self.find(keys, np.broadcast_to(starts, shape)).T.ravel()
-        high = self.find(keys, np.broadcast_to(ends, shape)).T.ravel()
+        """All keys in all windows. Many windows have bounds in common: each distinct bound is
+        searched once per key."""
+        bounds, places = np.unique(np.concatenate([starts, ends]), return_inverse=True)
+        found = self.find(self.present[None, :], bounds[:, None])
+        low = found[places[: len(starts)]].ravel()
+        high = found[places[len(starts) :]].ravel()
         full = np.flatnonzero(high > low)
         windows, columns = np.divmod(full, len(self.present))
         return Pairs(windows + offset, self.present[columns], low[full], high[full])

@@ -126,7 +126,7 @@ class Storage:
     def write_table(self, name: str, table: pa.Table) -> dict[str, Any]:
         """Write a Parquet file and describe it."""
         self._make_parent(name)
-        pq.write_table(table, self.path(name), filesystem=self.filesystem, compression="zstd")
+        pq.write_table(table, self.path(name), filesystem=self.filesystem, compression="snappy")
         if self.local:
             descriptor = os.open(self.path(name), os.O_RDONLY)
             try:
