@@ -20,14 +20,17 @@ from tests.support.harness import session
 
 pytestmark = pytest.mark.crash
 
+#: In this order, each process is killed at the next place: on the first batch until it is
+#: committed, then on later ones.
 PLACES = [
     "after_plan:1",
-    "after_intent:3",
-    "after_state:3",
-    "after_results:3",
-    "before_commit:4",
-    "after_commit:4",
-    "after_cleanup:5",
+    "after_intent:1",
+    "after_state:1",
+    "after_results:1",
+    "before_commit:1",
+    "after_commit:1",
+    "after_cleanup:2",
+    "before_commit:2",
 ]
 ALL = list(workload.QUERIES)
 
@@ -77,12 +80,10 @@ def assert_complete(spark: SparkSession, folder: Path, names: list[str] = ALL) -
         assert rows
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_kill_at_each_step_of_the_protocol(
-    spark: SparkSession, tmp_path: Path, place: str
-) -> None:
+def test_kills_at_each_step_of_the_protocol(spark: SparkSession, tmp_path: Path) -> None:
     write_input(tmp_path)
-    assert run_child(tmp_path, kill_at=place) == -signal.SIGKILL
+    for place in PLACES:
+        assert run_child(tmp_path, kill_at=place) == -signal.SIGKILL, place
     assert_complete(spark, tmp_path)
 
 
