@@ -266,3 +266,19 @@ def test_a_registration_that_was_rolled_back_is_forgotten(
     second.register("q", f"SELECT max(v) AS m {BY_K}")
     (query,) = first.plan("s").queries
     assert query.aggregates[0].function == "max"
+
+
+def test_the_kernel_moves_to_lanes_when_the_open_state_is_large(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    batches: list[Batch] = [[(t, k, t) for k in "abc"] for t in range(0, 60, 12)]
+    sql = "SELECT k, sum(v) AS s FROM s GROUP BY window(ts, '20 seconds', '10 seconds'), k"
+    found = {}
+    for cap in (1 << 30, 1):
+        folder = tmp_path / str(cap)
+        w, run = started(spark, folder, batches, {"q": sql}, driver_cap_bytes=cap)
+        placements = {p["placement"] for p in run.recentProgress}
+        assert placements == {"lanes" if cap == 1 else "driver"}
+        found[cap] = rows_of(w, "q")
+    assert found[1] == found[1 << 30]
+    assert len(found[1]) > 5
