@@ -18,7 +18,7 @@ from weft.runtime import loom as loom_module
 from weft.runtime import resultfiles, statefiles
 
 SECOND = 1_000_000
-BATCHES = 60
+BATCHES = 40
 START = 1_700_000_000 * SECOND
 
 
