@@ -282,3 +282,20 @@ def test_the_kernel_moves_to_lanes_when_the_open_state_is_large(
         found[cap] = rows_of(w, "q")
     assert found[1] == found[1 << 30]
     assert len(found[1]) > 5
+
+
+def test_percentiles_rank_nan_above_all_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's own approx_percentile counts NaN as the largest value."""
+    nan = "CASE WHEN v = 0 THEN double('NaN') ELSE cast(v AS double) END"
+    sql = f"SELECT k, approx_percentile({nan}, array(0.0, 0.5, 1.0)) AS p {BY_K}"
+    rows: Batch = [(1, "all", 0), (2, "some", 0), (3, "some", 1), (4, "some", 2), (5, "none", 7)]
+    w, _ = started(spark, tmp_path, [rows, [(30, "z", 1)]], {"q": sql})
+    plain = w._spark.createDataFrame([(k, v) for _, k, v in rows], "k string, v bigint")
+    oracle = {
+        k: plain.where(f"k = '{k}'")
+        .selectExpr(f"approx_percentile({nan}, array(0.0, 0.5, 1.0)) AS p")
+        .collect()[0]
+        .p
+        for k in ("all", "some", "none")
+    }
+    assert {k: str(p) for k, p in rows_of(w, "q")} == {k: str(p) for k, p in oracle.items()}

@@ -14,7 +14,7 @@ lifted behind the query's predicate, so that it is never evaluated on foreign ro
 | min, max, bool_and, bool_or | extremes |
 | min_by, max_by, first, last | extremes of structs (order, event time, value) |
 | variance and deviation | count, mean and sum of squared differences |
-| approx_count_distinct, approx_percentile | HLL and KLL sketches |
+| approx_count_distinct, approx_percentile | HLL and KLL sketches (and a count of NaN) |
 | count(distinct x) | none: x joins the key of a fragment of its own |
 """
 
@@ -139,7 +139,10 @@ def lift(aggregate: Aggregate, time: str, guard: Expression | None) -> tuple[Par
         lifted = f"hll_sketch_agg({_hashable(value, argument.type)}, {_log_k(aggregate)})"
         return (Partial(lifted, BINARY, Associative("hll")),)
     if function == "approx_percentile":
-        return (_percentile(aggregate, value), _add(f"count({value})"))
+        seen = (_percentile(aggregate, value), _add(f"count({value})"))
+        if argument.type not in FRACTIONAL:
+            return seen
+        return (*seen, _add(f"count(CASE WHEN isnan({value}) THEN 1 END)"))
     raise ValueError(f"no partial form: {function}")
 
 

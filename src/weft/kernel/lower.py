@@ -6,6 +6,7 @@ wraps without, a decimal sum outside its precision raises or is NULL.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -38,7 +39,8 @@ def lower(aggregate: Aggregate, combined: Sequence[Stored], *, ansi: bool) -> pa
     if function == "approx_count_distinct":
         return pa.array([sketches.hll_estimate(value) for value in combined[0][0]], pa.int64())
     if function == "approx_percentile":
-        return _percentiles(aggregate, combined[0][0], combined[1][0])
+        nans = combined[2][0] if len(combined) > 2 else np.zeros(len(combined[1][0]), np.int64)
+        return _percentiles(aggregate, combined[0][0], combined[1][0], nans)
     values = combined[0][0]
     if pa.types.is_struct(values.type):
         values = _last_field(values)
@@ -164,19 +166,26 @@ def _divide(unscaled: int, rows: int, from_scale: int, to_scale: int) -> int:
     return int(result.scaleb(to_scale, context))
 
 
-def _percentiles(aggregate: Aggregate, merged: Array, count: Array) -> pa.Array:
+def _percentiles(aggregate: Aggregate, merged: Array, count: Array, nans: Array) -> pa.Array:
+    """Quantiles from sketches. They hold no NaN, which Spark ranks above all numbers: a rank
+    beyond the numbers is a NaN, and ranks among them are stretched accordingly."""
     is_array, _, *percentages = aggregate.parameters
     argument = aggregate.arguments[0].type
     double = argument in (DOUBLE, "float")
     ranks = [float(p) for p in percentages if isinstance(p, (int, float))]
     convert = _percentile_value(argument)
     rows: list[Any] = []
-    for sketch, rows_seen in zip(merged, count.tolist(), strict=True):
-        found = sketches.kll_quantiles(sketch, ranks, double=double) if rows_seen else None
-        if found is None:
+    for sketch, seen, nan in zip(merged, count.tolist(), nans.tolist(), strict=True):
+        if not seen:
             rows.append(None)
-        else:
-            rows.append([convert(v) for v in found] if is_array else convert(found[0]))
+            continue
+        numbers = seen - nan
+        wanted = [rank for rank in ranks if max(math.ceil(rank * seen), 1) <= numbers]
+        stretched = [min(rank * seen / numbers, 1.0) for rank in wanted]
+        found = sketches.kll_quantiles(sketch, stretched, double=double) or []
+        values = dict(zip(wanted, found, strict=True))
+        answers = [convert(values[r]) if r in values else math.nan for r in ranks]
+        rows.append(answers if is_array else answers[0])
     return pa.array(rows, arrow_type(aggregate.type))
 
 
