@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.algebra.window import Window
-from weft.kernel.due import due_ends, late_pairs
+from weft.kernel.due import due_ends, due_windows, late_pairs
 
 
 @st.composite
@@ -40,6 +40,24 @@ def test_due_windows_are_those_that_end_in_the_step_and_hold_a_fragment(
         assert before < end <= now
         assert end - window.range >= complete_from
         assert (end - window.end_residue) % window.slide == 0
+
+
+QUERIES = st.lists(st.tuples(windows(), st.integers(-70, 40)), min_size=1, max_size=4)
+
+
+@given(QUERIES, st.integers(-50, 50), st.integers(0, 60), TIMES)
+def test_windows_of_many_queries_are_those_of_each(
+    queries: list[tuple[Window, int]], before: int, length: int, times: list[int]
+) -> None:
+    now, ends = before + length, np.unique(times).astype(np.int64)
+    due = due_windows([w for w, _ in queries], [c for _, c in queries], before, now, ends)
+    expected = [
+        (index, end - window.range, end)
+        for index, (window, complete) in enumerate(queries)
+        for end in due_ends(window, before, now, complete, ends).tolist()
+    ]
+    found = zip(due.queries.tolist(), due.starts.tolist(), due.ends.tolist(), strict=True)
+    assert list(found) == expected
 
 
 @given(windows(), st.integers(-50, 50), st.lists(st.integers(-60, 60), min_size=1, max_size=8))

@@ -7,10 +7,62 @@ a jump of the watermark over an empty stretch costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from weft.algebra.window import Window
 from weft.kernel.operations import Array
+
+
+@dataclass(frozen=True)
+class Due:
+    """Due windows of many queries, query by query: indexes of queries, starts and ends."""
+
+    queries: Array
+    starts: Array
+    ends: Array
+
+
+def due_windows(
+    windows: Sequence[Window],
+    complete_from: Sequence[int],
+    before: int,
+    now: int,
+    fragment_ends: Array,
+) -> Due:
+    """The due windows of all queries that may hold a fragment (see `due_ends`).
+
+    All at once if no window can fall into a gap between fragments, else one by one.
+
+    >>> due = due_windows([Window(10, 5), Window(4, 4)], [0, 0], 0, 20, np.array([7]))
+    >>> due.queries.tolist(), due.ends.tolist()
+    ([0, 0, 1], [10, 15, 8])
+    """
+    ranges = np.array([window.range for window in windows], np.int64)
+    slides = np.array([window.slide for window in windows], np.int64)
+    if len(fragment_ends) < 2 or int(np.diff(fragment_ends).max()) <= int(ranges.min()):
+        residues = np.array([window.end_residue for window in windows], np.int64)
+        opened = np.maximum(before, np.array(complete_from, np.int64) + ranges - 1)
+        if len(fragment_ends):
+            low = np.maximum(fragment_ends[0], opened + 1)
+            high = np.minimum(fragment_ends[-1] + ranges - 1, now)
+            low += (residues - low) % slides
+            counts = np.maximum((high - low) // slides + 1, 0)
+        else:
+            low = counts = np.zeros(len(windows), np.int64)
+        owners = np.repeat(np.arange(len(windows)), counts)
+        ordinals = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+        ends = low[owners] + slides[owners] * ordinals
+    else:
+        found = [
+            due_ends(window, before, now, complete, fragment_ends)
+            for window, complete in zip(windows, complete_from, strict=True)
+        ]
+        owners = np.repeat(np.arange(len(windows)), [len(own) for own in found])
+        ends = np.concatenate(found)
+    return Due(owners, ends - ranges[owners], ends)
 
 
 def due_ends(

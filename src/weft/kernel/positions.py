@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from weft.kernel.combine import ranges_of_runs
 from weft.kernel.operations import Array
 
 MOST_PAIRS = 2_000_000
-_DENSE = 8
+_DENSE = 4
 _ALWAYS_DENSE = 1 << 16
 _PACKED_LIMIT = 1 << 62
 
@@ -62,13 +63,26 @@ class Positions:
 
     def pairs(self, starts: Array, ends: Array) -> Iterator[Pairs]:
         """The pairs of all windows (starts, ends], in portions of bounded size."""
-        if len(starts) * len(self.present) <= max(_ALWAYS_DENSE, _DENSE * len(self._ends)):
+        dense = len(starts) * len(self.present)
+        if dense <= _ALWAYS_DENSE or dense <= _DENSE * self._most_pairs(starts, ends):
             step = max(1, MOST_PAIRS // len(self.present))
             for first in range(0, len(starts), step):
                 chosen = slice(first, first + step)
                 yield self._all_keys(first, starts[chosen], ends[chosen])
         else:
             yield from self._seen_keys(starts, ends)
+
+    @cached_property
+    def _by_time(self) -> Array:
+        """Positions in the order of time."""
+        return np.argsort(self._ends, kind="stable")
+
+    def _most_pairs(self, starts: Array, ends: Array) -> int:
+        """How many pairs there are at most: a window has no more keys than fragments."""
+        times = self._ends[self._by_time]
+        held = np.searchsorted(times, ends, side="right")
+        held -= np.searchsorted(times, starts, side="right")
+        return int(np.minimum(held, len(self.present)).sum())
 
     def _all_keys(self, offset: int, starts: Array, ends: Array) -> Pairs:
         """All keys in all windows. Many windows have bounds in common: each distinct bound is
@@ -83,7 +97,7 @@ class Positions:
 
     def _seen_keys(self, starts: Array, ends: Array) -> Iterator[Pairs]:
         """Only the keys that have a fragment in the window: for many keys, each seen rarely."""
-        order = np.argsort(self._ends, kind="stable")
+        order = self._by_time
         times, keys_by_time = self._ends[order], self._keys[order]
         first = np.searchsorted(times, starts, side="right")
         last = np.searchsorted(times, ends, side="right")

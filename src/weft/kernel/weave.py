@@ -21,7 +21,7 @@ from weft.algebra.query import Query
 from weft.kernel import scalar
 from weft.kernel.arrow import arrow_type
 from weft.kernel.combine import Combiner
-from weft.kernel.due import due_ends, late_pairs
+from weft.kernel.due import Due, due_windows, late_pairs
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.lower import from_stored, lower
 from weft.kernel.operations import Array
@@ -123,7 +123,9 @@ def _weave_group(
         return
     satellites: dict[tuple[str, str], View] = {}
     for shape in group.shapes:
-        due = _due_windows(shape, program.plan.complete_from, view.times, step)
+        windows = [query.window for query in shape.queries]
+        complete = [program.plan.complete_from[query.id] for query in shape.queries]
+        due = due_windows(windows, complete, step.before, step.now, view.times)
         if not len(due.ends):
             continue
         for pairs in view.positions.pairs(due.starts, due.ends):
@@ -135,34 +137,11 @@ def _weave_group(
                     _finish(shape, raw, step.ansi, woven)
 
 
-@dataclass(frozen=True)
-class _Due:
-    """Due windows of a shape, query by query."""
-
-    queries: Array
-    starts: Array
-    ends: Array
-
-
-def _due_windows(shape: Shape, complete_from: Mapping[str, int], times: Array, step: Step) -> _Due:
-    owners, starts, ends = [], [], []
-    for index, query in enumerate(shape.queries):
-        own = due_ends(query.window, step.before, step.now, complete_from[query.id], times)
-        if len(own):
-            owners.append(np.full(len(own), index))
-            starts.append(own - query.window.range)
-            ends.append(own)
-    if not ends:
-        none = np.zeros(0, np.int64)
-        return _Due(none, none, none)
-    return _Due(np.concatenate(owners), np.concatenate(starts), np.concatenate(ends))
-
-
 def _raw_columns(
     shape: Shape,
     group: GroupProgram,
     view: View,
-    due: _Due,
+    due: Due,
     pairs: Pairs,
     states: Mapping[str, NodeState],
     encoders: Mapping[str, Encoders],
@@ -197,7 +176,7 @@ def _raw_columns(
 def _distinct(
     inputs: DistinctCount,
     group: GroupProgram,
-    due: _Due,
+    due: Due,
     pairs: Pairs,
     states: Mapping[str, NodeState],
     satellites: dict[tuple[str, str], View],
@@ -232,7 +211,7 @@ def _distinct(
 
 
 def _blame(
-    shape: Shape, due: _Due, pairs: Pairs, failure: QueryFailure, view: View, woven: Woven
+    shape: Shape, due: Due, pairs: Pairs, failure: QueryFailure, view: View, woven: Woven
 ) -> None:
     """Find the queries of a shape whose own windows make it fail."""
     for index, query in enumerate(shape.queries):

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -109,7 +110,7 @@ class ResultStore:
         entries = []
         for family, table in results.families.items():
             if table.num_rows:
-                ordered = table if _clustered(table) else table.sort_by(QUERY_COLUMN)
+                ordered = _clustered(table)
                 name = self.file_name(results.stream, results.step, results.attempt, family)
                 entries.append(self.write_file(name, family, results.batch, ordered))
         return entries
@@ -132,16 +133,22 @@ class ResultStore:
         ]
 
     def write_file(self, name: str, family: str, batch: int, table: pa.Table) -> Entry:
-        batches = pa.repeat(pa.scalar(batch, pa.int64()), table.num_rows)
+        batches = pa.DictionaryArray.from_arrays(
+            np.zeros(table.num_rows, np.int32), pa.array([batch], pa.int64())
+        )
         entry = self.storage.write_table(name, table.append_column("batch", batches))
         return {**entry, "family": family, "root": self.place, "batch": batch}
 
 
-def _clustered(table: pa.Table) -> bool:
-    """Whether the rows of each query stand together already, as those of one shape do."""
+def _clustered(table: pa.Table) -> pa.Table:
+    """The rows with those of each query together, as those of one shape are already, and the
+    query as a dictionary."""
     encoded = table.column(QUERY_COLUMN).combine_chunks().dictionary_encode()
     indices = encoded.indices.to_numpy()
-    return int((indices[1:] != indices[:-1]).sum()) < len(encoded.dictionary)
+    place = table.schema.get_field_index(QUERY_COLUMN)
+    table = table.set_column(place, QUERY_COLUMN, encoded)
+    together = int((indices[1:] != indices[:-1]).sum()) < len(encoded.dictionary)
+    return table if together else table.take(np.argsort(indices, kind="stable"))
 
 
 def results_folder(checkpoint: Storage, place: str = "") -> str:

