@@ -145,6 +145,7 @@ def test_a_query_without_a_shared_form_falls_back(spark: SparkSession, tmp_path:
     queries = {
         "lists": f"SELECT k, collect_list(v) AS l {BY_K}",
         "filter": "SELECT k, v + 1 AS w FROM s WHERE v > 1",
+        "named": "WITH t AS (SELECT v * 2 AS w FROM s) SELECT w FROM t WHERE w > 2; -- done",
         "shared": f"SELECT k, count(*) AS n {BY_K}",
     }
     batches: list[Batch] = [[(1, "a", 1)], [(2, "a", 2)], [(30, "b", 1)]]
@@ -154,6 +155,7 @@ def test_a_query_without_a_shared_form_falls_back(spark: SparkSession, tmp_path:
     assert "collect_list" in str(w.explain())
     assert [(k, sorted(v)) for k, v in rows_of(w, "lists")] == [("a", [1, 2])]
     assert rows_of(w, "filter") == [("a", 3)]
+    assert rows_of(w, "named") == [(4,)]
     assert rows_of(w, "shared") == [("a", 2)]
 
 

@@ -56,6 +56,8 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         ("SELECT * FROM bids JOIN people ON name = channel", "joins"),
         ("SELECT * FROM people, bids", "joins"),
         ("SELECT * FROM (SELECT * FROM bids)", "subquery in FROM"),
+        ("WITH a AS (SELECT * FROM bids) SELECT * FROM a", "common table expressions"),
+        ("WITH a(p), `B b` AS (SELECT 1) SELECT * FROM a, `b B`, bids", "common table expr"),
         ("FROM bids SELECT price", "start with SELECT"),
         ("(SELECT price FROM bids)", "start with SELECT"),
         (f"SELECT count(*) FROM bids LATERAL VIEW explode(tags) t AS x {WINDOW}", "LATERAL VIEW"),

@@ -20,9 +20,7 @@ from weft.runtime.storage import Storage
 
 
 @dataclass(frozen=True)
-class _Named:
-    """As much of a query as a sink looks at."""
-
+class _Column:
     name: str
 
 
@@ -30,7 +28,7 @@ class _Named:
 class _FallbackQuery:
     id: str
     name: str
-    columns: tuple[_Named, ...]
+    columns: tuple[_Column, ...]
 
 
 class FallbackRun:
@@ -57,7 +55,7 @@ class FallbackRun:
 
     def _deliver(self, rows: DataFrame, batch: int) -> None:
         table = rows.toArrow()
-        names = tuple(_Named(name) for name in table.column_names)
+        names = tuple(_Column(name) for name in table.column_names)
         ids = pa.repeat(self.record.id, table.num_rows)
         columns = [ids, *table.columns]
         family = pa.table(columns, names=output_names(len(names)))
@@ -68,7 +66,7 @@ class FallbackRun:
             batch=batch,
             attempt="",
             families={"fallback": family} if table.num_rows else {},
-            queries={self.record.id: query},  # type: ignore[dict-item]
+            queries={self.record.id: query},
             spark=rows.sparkSession,
         )
         self._sink.write(results)

@@ -89,17 +89,17 @@ class Registry:
                 if record.status == REJECTED:
                     return None
                 try:
-                    self._bound[record.id] = self.bind(record.name, record.sql, record.id)
+                    bound = self.bind(record.name, record.sql, record.id)
                 except WeftError as error:
                     if error.error_class == "UNKNOWN_STREAM":
                         return None
                     self._catalog.set_status(record.change, REJECTED, str(error))
                     self._seen = None
                     return None
-                if isinstance(self._bound[record.id], Fallback):
-                    reason = self._bound[record.id].reason  # type: ignore[union-attr]
-                    self._catalog.set_status(record.change, FALLBACK, reason)
-            return self._bound[record.id]
+                if isinstance(bound, Fallback):
+                    self._catalog.set_status(record.change, FALLBACK, bound.reason)
+                self._bound[record.id] = known = bound
+            return known
 
     def live(self) -> Sequence[QueryRecord]:
         """The catalog's live records, read again only when something changed."""

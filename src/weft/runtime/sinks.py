@@ -15,7 +15,7 @@ deduplicate by.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -23,13 +23,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weft.algebra.query import Query
 from weft.kernel.weave import QUERY_COLUMN
 from weft.runtime.log import Entry
 from weft.runtime.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+class Named(Protocol):
+    """Anything with a name: a result column, to a sink."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Delivered(Protocol):
+    """As much of a query as sinks look at."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> Sequence[Named]: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +58,7 @@ class StepResults:
     batch: int
     attempt: str
     families: dict[str, pa.Table]
-    queries: Mapping[str, Query]
+    queries: Mapping[str, Delivered]
     spark: SparkSession
 
     def only(self, wanted: Callable[[str], bool]) -> StepResults:
@@ -56,7 +73,7 @@ class StepResults:
             self.stream, self.step, self.batch, self.attempt, families, self.queries, self.spark
         )
 
-    def by_query(self) -> Iterator[tuple[Query, pa.Table]]:
+    def by_query(self) -> Iterator[tuple[Delivered, pa.Table]]:
         """Each query's rows in its own column names, in an order that a replay repeats."""
         for table in self.families.values():
             for id_ in pc.unique(table.column(QUERY_COLUMN)).to_pylist():

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.algebra.query import Field, StreamSchema, quote
 from weft.errors import CatalogError
 from weft.sql.intervals import IntervalProblem, interval_micros
+from weft.sql.source import SYMBOL, read
 
 _WATERMARK = "spark.watermarkDelayMs"
 
@@ -84,7 +85,7 @@ def fallback_frame(
     """A query over streams and tables under their own names, without touching the catalog.
 
     Names are given by common table expressions over views with names of their own, which
-    are gone when the query is analysed.
+    are gone when the query is analysed. In parentheses the query may have some of its own.
     """
     views: dict[str, str] = {}
     frames: dict[str, DataFrame] = {n: s.watermarked() for n, s in sources.items()}
@@ -94,7 +95,14 @@ def fallback_frame(
             view = views[name] = f"weft_{uuid.uuid4().hex}"
             frame.createTempView(view)
         parts = [f"{quote(name)} AS (SELECT * FROM {view})" for name, view in views.items()]
-        return spark.sql(f"WITH {', '.join(parts)} {sql.strip().rstrip(';')}")
+        return spark.sql(f"WITH {', '.join(parts)} ({_without_end(sql)}\n)")
     finally:
         for view in views.values():
             spark.catalog.dropTempView(view)
+
+
+def _without_end(sql: str) -> str:
+    """The statement without what ends it: semicolons, and comments behind them."""
+    tokens = read(sql).tokens[:-1]
+    last = max((t.stop for t in tokens if t.kind != SYMBOL or t.upper != ";"), default=0)
+    return sql[:last]

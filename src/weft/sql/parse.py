@@ -8,6 +8,7 @@ SQL, and Spark has the last word.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -19,7 +20,7 @@ from weft.sql.expressions import Reader, Unexpected
 from weft.sql.fallback import Unshared
 from weft.sql.functions import words
 from weft.sql.intervals import IntervalProblem, interval_micros
-from weft.sql.source import END, NUMBER, QUOTED, STRING, SYMBOL, WORD, Source
+from weft.sql.source import END, NUMBER, QUOTED, STRING, SYMBOL, WORD, Source, Token
 from weft.sql.syntax import BracketWindow, Item, Node, Relation, Select, Star
 
 _DIALECT = Spark()
@@ -65,8 +66,9 @@ def _check_one_select(source: Source) -> None:
         raise source.error("NOT_ONE_SELECT", 0, found="an empty text")
     if first.upper == "(" or (first.upper == "FROM" and _has_word(source, "SELECT")):
         raise Unshared("a query that does not start with SELECT has no shared form", 0)
-    if first.upper != "SELECT":
-        raise source.error("NOT_ONE_SELECT", 0, found=_described(source, 0))
+    body = _after_ctes(source)
+    if tokens[body].upper != "SELECT":
+        raise source.error("NOT_ONE_SELECT", body, found=_described(source, body))
     depth = 0
     for index, token in enumerate(tokens):
         if token.kind == SYMBOL:
@@ -76,6 +78,42 @@ def _check_one_select(source: Source) -> None:
         elif depth == 0 and token.kind == WORD and token.upper in _SET_OPERATIONS:
             if tokens[index + 1].upper in ("SELECT", "ALL", "DISTINCT", "(", "VALUES", "TABLE"):
                 raise source.error("NOT_ONE_SELECT", index, found=token.upper)
+    if body:
+        raise Unshared("common table expressions have no shared form", 0)
+
+
+def _after_ctes(source: Source) -> int:
+    """The token where the statement itself begins, behind WITH and what it defines."""
+    if source.tokens[0].upper != "WITH" or source.tokens[0].kind != WORD:
+        return 0
+    statements = ("SELECT", "FROM", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE")
+    for index, token in _outermost(source):
+        if token.kind == WORD and token.upper in statements:
+            return index
+    return 0
+
+
+def _outermost(source: Source) -> Iterator[tuple[int, Token]]:
+    """The tokens outside of all parentheses, with their places."""
+    depth = 0
+    for index, token in enumerate(source.tokens[:-1]):
+        if token.kind == SYMBOL and token.upper in ("(", ")"):
+            depth += 1 if token.upper == "(" else -1
+        elif depth == 0:
+            yield index, token
+
+
+def _cte_names(source: Source) -> set[str]:
+    """The names, in lower case, that WITH defines at the beginning of the text."""
+    body = _after_ctes(source)
+    before = ("WITH", "RECURSIVE", ",")
+    return {
+        (token.value or "").lower()
+        for index, token in _outermost(source)
+        if 0 < index < body
+        and token.kind in (WORD, QUOTED)
+        and source.tokens[index - 1].upper in before
+    }
 
 
 def _described(source: Source, at: int) -> str:
@@ -292,6 +330,7 @@ def sqlglot_reads(text: str) -> bool:
 def relations(source: Source) -> list[Relation]:
     """The names after FROM and JOIN anywhere in the text, for queries that are not shared."""
     found: list[Relation] = []
+    defined = _cte_names(source)
     selecting = [True]
     for index, token in enumerate(source.tokens[:-1]):
         if token.upper == "(":
@@ -303,7 +342,8 @@ def relations(source: Source) -> list[Relation]:
         elif token.kind == WORD and token.upper in ("FROM", "JOIN") and selecting[-1]:
             # else it is that of extract(year FROM ts)
             if index == 0 or source.tokens[index - 1].upper != "DISTINCT":
-                found.extend(_relations_after(source, index + 1))
+                after = _relations_after(source, index + 1)
+                found.extend(each for each in after if each.name.lower() not in defined)
     return found
 
 
