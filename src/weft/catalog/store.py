@@ -176,15 +176,9 @@ class Catalog:
     def set_complete_from(self, change: int, time: int) -> None:
         self._update(change, complete_from=time)
 
-    def add_late(self, late: dict[int, int]) -> None:
-        """Add late (row, window) pairs to the counts of queries."""
-        with self.transaction() as connection:
-            for change, pairs in late.items():
-                connection.execute(
-                    sa.update(_queries)
-                    .where(_queries.c.change == change)
-                    .values(late=_queries.c.late + pairs)
-                )
+    def set_late(self, change: int, pairs: int) -> None:
+        """How many (row, window) pairs came too late for a query so far."""
+        self._update(change, late=pairs)
 
     def restore(self, records: list[QueryRecord], last: int) -> None:
         """Put back queries with the changes they had: rebuilds a lost catalog. Changes up to

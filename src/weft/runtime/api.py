@@ -235,6 +235,8 @@ class Weft:
         looms = {name: self._loom(name, lease, sink, run) for name in self._streams_to_run()}
         for loom in looms.values():
             loom.check(self._spark)
+            if loom.last is not None:
+                self._planned(loom.log.plan(loom.last.plan_version), loom.last.late)
         if not looms and not self._registry.fallbacks():
             raise RunError("NOTHING_TO_RUN")
         self._trigger, self._lease, self._run = trigger, lease, run
@@ -312,19 +314,20 @@ class Weft:
     def _planned(self, plan: SharedPlan, late: dict[str, int]) -> None:
         """Keep the catalog up to date after a step. The step is committed whatever becomes of
         this: if another process holds the database, the next step tries again."""
-        for name, pairs in late.items():
-            self._late[_change(name)] = self._late.get(_change(name), 0) + pairs
+        counts = {_change(name): pairs for name, pairs in late.items()}
         version = (plan.stream.name, plan.version)
         try:
             with self._catalog.transaction():
-                self._catalog.add_late(self._late)
+                for change, pairs in counts.items():
+                    if self._late.get(change) != pairs:
+                        self._catalog.set_late(change, pairs)
                 if version not in self._recorded:
                     for name, time in plan.complete_from.items():
                         self._catalog.set_complete_from(_change(name), time)
                     self._save_catalog()
         except SQLAlchemyError:
             return
-        self._late = {}
+        self._late |= counts
         self._recorded.add(version)
 
     def _save_catalog(self) -> None:

@@ -299,7 +299,7 @@ class Loom:
         self._last = commit
         self._keep_open(outcome, horizons, plan)
         self._clean_up(work, commit, [*gone, *replaced])
-        self._hooks.planned(plan, outcome.late)
+        self._hooks.planned(plan, commit.late)
         self._hooks.progress(self._progress(work, commit, plan, outcome))
 
     def _compiled(self, plan: SharedPlan) -> Program:
@@ -415,9 +415,15 @@ class Loom:
             results_base=self._results_base(work),
             history=updated_history(last, plan, seen, kept),
             horizons=horizons,
-            late=outcome.late,
+            late=self._late(plan, outcome),
             metrics=totals,
         )
+
+    def _late(self, plan: SharedPlan, outcome: Outcome) -> dict[str, int]:
+        """Per query, the (row, window) pairs that came too late so far."""
+        before = self._last.late if self._last else {}
+        late = {name: before.get(name, 0) + outcome.late.get(name, 0) for name in plan.query_by_id}
+        return {name: pairs for name, pairs in late.items() if pairs}
 
     def _results_base(self, work: StepWork) -> str | None:
         """The base that lists older results; a new one every so many batches."""
