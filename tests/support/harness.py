@@ -44,9 +44,13 @@ class Outcome:
     columns: dict[str, list[tuple[str, str]]]
 
 
-def session(spark: SparkSession, *, ansi: bool = True) -> SparkSession:
+def session(
+    spark: SparkSession, *, ansi: bool = True, spark_settings: Mapping[str, str] | None = None
+) -> SparkSession:
     """A session of its own, so that settings do not leak between tests."""
     own = spark.newSession()
+    for key, value in (spark_settings or {}).items():
+        own.conf.set(key, value)
     own.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
     own.conf.set("spark.sql.session.timeZone", "UTC")
     own.conf.set("spark.sql.shuffle.partitions", "1")
@@ -62,10 +66,11 @@ def run_weft(
     *,
     directory: Path,
     ansi: bool = True,
+    spark_settings: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Outcome:
     """All queries over the batches, to the end; `directory` must not exist yet."""
-    own = session(spark, ansi=ansi)
+    own = session(spark, ansi=ansi, spark_settings=spark_settings)
     write_batches(directory / "input", schema, batches)
     source = (
         own.readStream.schema(ddl(schema))
