@@ -16,7 +16,8 @@ import numpy as np
 from weft.kernel.combine import ranges_of_runs
 from weft.kernel.operations import Array
 
-MOST_PAIRS = 2_000_000
+MOST_PAIRS = 1 << 17
+"""Pairs in a portion: arrays of this size stay in the processor's caches."""
 _DENSE = 4
 _ALWAYS_DENSE = 1 << 16
 _PACKED_LIMIT = 1 << 62

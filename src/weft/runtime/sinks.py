@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -26,6 +27,9 @@ import pyarrow.compute as pc
 from weft.kernel.weave import QUERY_COLUMN
 from weft.runtime.log import Entry
 from weft.runtime.storage import Storage
+
+_WRITERS = 2
+_ROWS_WORTH_A_FILE = 100_000
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,13 +128,20 @@ class ResultStore:
         return self._storage
 
     def write(self, results: StepResults) -> list[Entry]:
-        entries = []
-        for family, table in results.families.items():
-            if table.num_rows:
-                ordered = _clustered(table)
-                name = self.file_name(results.stream, results.step, results.attempt, family)
-                entries.append(self.write_file(name, family, results.batch, ordered))
-        return entries
+        """One file per family; a large one in two parts, written side by side."""
+
+        def put(family: str, part: str, table: pa.Table) -> Entry:
+            name = self.file_name(results.stream, results.step, results.attempt, family, part)
+            return self.write_file(name, family, results.batch, table)
+
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            written = [
+                pool.submit(put, family, part, rows)
+                for family, table in results.families.items()
+                if table.num_rows
+                for part, rows in _parts(_clustered(table))
+            ]
+            return [future.result() for future in written]
 
     def file_name(self, stream: str, step: str, attempt: str, family: str, part: str = "") -> str:
         return f"{family}/{self.prefix(stream)}{step}~{attempt}{part}.parquet"
@@ -155,6 +166,15 @@ class ResultStore:
         )
         entry = self.storage.write_table(name, table.append_column("batch", batches))
         return {**entry, "family": family, "root": self.place, "batch": batch}
+
+
+def _parts(table: pa.Table) -> list[tuple[str, pa.Table]]:
+    """A table as it is, or in pieces if each is still a large file, with a suffix for each."""
+    count = min(_WRITERS, table.num_rows // _ROWS_WORTH_A_FILE)
+    if count < 2:
+        return [("", table)]
+    size = -(-table.num_rows // count)
+    return [(f"-{i}", table.slice(i * size, size)) for i in range(count)]
 
 
 def _clustered(table: pa.Table) -> pa.Table:
