@@ -36,13 +36,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local session; tests that change its settings use `spark.newSession()`."""
     from pyspark.sql import SparkSession
 
+    from weft.runtime.class_archive import java_options
+
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
         .appName("weft tests")
         .config("spark.driver.memory", "2g")
         # Tests end before the optimizing compiler pays off: this halves a run's CPU time.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.driver.extraJavaOptions", f"-XX:TieredStopAtLevel=1 {java_options()}")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.crash.workload import DDL, QUERIES
 
 import weft
+from weft.runtime.class_archive import java_options
 
 
 def open_weft(spark: object, folder: Path) -> weft.Weft:
@@ -46,7 +47,7 @@ def main() -> None:
 
     spark = (
         SparkSession.builder.master("local[2]")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.driver.extraJavaOptions", f"-XX:TieredStopAtLevel=1 {java_options()}")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")

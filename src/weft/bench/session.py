@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pyspark.sql import SparkSession
 
+from weft.runtime.class_archive import java_options
+
 
 def cores() -> int:
     """Cores this process may use."""
@@ -22,6 +24,7 @@ def session(name: str, heap: str = "8g") -> SparkSession:
         SparkSession.builder.master(f"local[{cores()}]")
         .appName(name)
         .config("spark.driver.memory", heap)
+        .config("spark.driver.extraJavaOptions", java_options())
         .config("spark.sql.shuffle.partitions", cores())
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.streaming.numRecentProgressUpdates", 10_000)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from weft.runtime.class_archive import java_options
+
 _KEPT_LINES = 15
 
 
@@ -25,6 +27,7 @@ def defaults() -> dict[str, str]:
         "spark.master": "local[*]",
         "spark.driver.memory": "2g",
         "spark.driver.host": "localhost",
+        "spark.driver.extraJavaOptions": java_options(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
