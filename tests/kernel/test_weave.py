@@ -145,7 +145,7 @@ CASES = st.lists(st.tuples(windows(), st.sampled_from([None, ODD])), min_size=1,
     st.lists(ROWS, min_size=1, max_size=3),
     st.integers(-5, 60),
     st.integers(1, 70),
-    st.sampled_from(["dense", "sparse", "ranks"]),
+    st.sampled_from(["dense", "search", "sparse", "ranks"]),
     st.booleans(),
 )
 def test_every_window_of_every_query(
@@ -166,6 +166,8 @@ def test_every_window_of_every_query(
         if search == "sparse":
             patch.setattr(positions, "_DENSE", 0)
             patch.setattr(positions, "_ALWAYS_DENSE", 0)
+        if search in ("search", "ranks"):
+            patch.setattr(positions, "_MOST_CELLS", 0)
         if search == "ranks":
             patch.setattr(positions, "_PACKED_LIMIT", 0)
         woven = weave(compile_program(plan), found, encoders, step)

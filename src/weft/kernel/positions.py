@@ -1,8 +1,9 @@
 """Finding (key, window) ranges in fragments that are sorted by (key, end).
 
-Key and end are packed into one integer, so that all ranges are found by two vectorized
-binary searches. Windows never cut a fragment, so the fragments of a window (start, end] are
-those whose own end lies in it.
+Windows never cut a fragment, so the fragments of a window (start, end] are those whose own end
+lies in it. Many windows have bounds in common. Where all keys at all distinct bounds are a table
+of bounded size, it is filled by counting: one pass over the fragments, no search. Else key
+and end are packed into one integer, and ranges are found by vectorized binary searches.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from weft.kernel.operations import Array
 
 MOST_PAIRS = 1 << 17
 """Pairs in a portion: arrays of this size stay in the processor's caches."""
+_MOST_CELLS = 1 << 22
 _DENSE = 4
 _ALWAYS_DENSE = 1 << 16
 _PACKED_LIMIT = 1 << 62
@@ -39,8 +41,8 @@ class Positions:
     def __init__(self, keys: Array, ends: Array) -> None:
         self._ends = ends
         self._keys = keys
-        low, _ = ranges_of_runs(keys)
-        self.present = keys[low]
+        self._first, _ = ranges_of_runs(keys)
+        self.present = keys[self._first]
         base, top = int(ends.min()) - 1, int(ends.max())
         width = top - base + 1
         self._times: Array | None = None
@@ -66,12 +68,30 @@ class Positions:
         """The pairs of all windows (starts, ends], in portions of bounded size."""
         dense = len(starts) * len(self.present)
         if dense <= _ALWAYS_DENSE or dense <= _DENSE * self._most_pairs(starts, ends):
+            bounds, places = np.unique(np.concatenate([starts, ends]), return_inverse=True)
+            opening, closing = places[: len(starts)], places[len(starts) :]
+            table = self._table(bounds)
             step = max(1, MOST_PAIRS // len(self.present))
             for first in range(0, len(starts), step):
                 chosen = slice(first, first + step)
-                yield self._all_keys(first, starts[chosen], ends[chosen])
+                yield self._all_keys(first, bounds, table, opening[chosen], closing[chosen])
         else:
             yield from self._seen_keys(starts, ends)
+
+    def _table(self, bounds: Array) -> Array | None:
+        """For every bound and key, the position behind the key's last fragment that ends at or
+        before it: the key's first position and how many such fragments there are."""
+        cells = len(bounds) * len(self.present)
+        if cells > _MOST_CELLS or len(self._ends) > _MOST_CELLS:
+            return None
+        sizes = np.diff(np.append(self._first, len(self._ends)))
+        rows = np.repeat(np.arange(len(self.present)), sizes) * (len(bounds) + 1)
+        counted = np.bincount(
+            rows + np.searchsorted(bounds, self._ends), minlength=cells + len(self.present)
+        )
+        table = counted.reshape(len(self.present), -1)[:, :-1].cumsum(axis=1)
+        table += self._first[:, None]
+        return np.ascontiguousarray(table.T)
 
     @cached_property
     def _by_time(self) -> Array:
@@ -85,13 +105,15 @@ class Positions:
         held -= np.searchsorted(times, starts, side="right")
         return int(np.minimum(held, len(self.present)).sum())
 
-    def _all_keys(self, offset: int, starts: Array, ends: Array) -> Pairs:
-        """All keys in all windows. Many windows have bounds in common: each distinct bound is
-        searched once per key."""
-        bounds, places = np.unique(np.concatenate([starts, ends]), return_inverse=True)
-        found = self.find(self.present[None, :], bounds[:, None])
-        low = found[places[: len(starts)]].ravel()
-        high = found[places[len(starts) :]].ravel()
+    def _all_keys(
+        self, offset: int, bounds: Array, table: Array | None, opening: Array, closing: Array
+    ) -> Pairs:
+        """All keys in windows that are given by the places of their bounds."""
+        if table is None:
+            used, places = np.unique(np.concatenate([opening, closing]), return_inverse=True)
+            table = self.find(self.present[None, :], bounds[used][:, None])
+            opening, closing = places[: len(opening)], places[len(opening) :]
+        low, high = table[opening].ravel(), table[closing].ravel()
         full = np.flatnonzero(high > low)
         windows, columns = np.divmod(full, len(self.present))
         return Pairs(windows + offset, self.present[columns], low[full], high[full])
