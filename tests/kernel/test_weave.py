@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.algebra.aggregate import Aggregate, lift
-from weft.algebra.plan import Node, SharedPlan
+from weft.algebra.plan import Node, Sharing
 from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Expression, Ref
 from weft.algebra.window import Window
 from weft.kernel import positions
-from weft.kernel.coalesce import coalesced
-from weft.kernel.program import compile_program
+from weft.kernel.coalesce import coalesced, interceded
+from weft.kernel.program import Program, compile_program
 from weft.kernel.state import EMPTY, Encoders, NodeState, load
 from weft.kernel.weave import Step, weave
 from weft.optimizer.share import share
@@ -91,21 +92,41 @@ def _lifted(text: str, values: list[int], rows: int) -> Any:
     }
 
 
+class Parts:
+    """Weave groups as drawn: the part of each query, by its place."""
+
+    sharing = Sharing("drawn")
+
+    def __init__(self, parts: list[int], levels: int) -> None:
+        self._parts, self.levels = parts, levels
+
+    def parts(self, queries: Sequence[Query]) -> list[list[Query]]:
+        found: dict[int, list[Query]] = defaultdict(list)
+        for query in queries:
+            found[self._parts[int(query.id[2:]) % len(self._parts)]].append(query)
+        return list(found.values())
+
+
 def states(
-    plan: SharedPlan, portions: list[list[Row]]
+    program: Program, portions: list[list[Row]]
 ) -> tuple[dict[str, NodeState], dict[str, Encoders]]:
+    """Every pool's open fragments: each portion of rows is a step."""
+    plan = program.plan
     group = plan.nodes[0]
-    encoders = {group.id: Encoders(group, group.id)}
+    encoders = {group.base: Encoders(group, group.base)}
     found: dict[str, NodeState] = {}
     for node in plan.nodes:
-        if node.id not in encoders:
-            encoders[node.id] = Encoders(node, group.id, encoders[group.id].groups)
-        state = EMPTY
+        if node.base not in encoders:
+            encoders[node.base] = Encoders(node, group.base, encoders[group.base].groups)
         for rows in portions:
             table = fragment_table(node, rows)
-            if table.num_rows:
-                state = state.merged(load(table, node, encoders[node.id]))
-        found[node.id] = state
+            if not table.num_rows:
+                continue
+            new = load(table, node, encoders[node.base])
+            for name, pool in program.pools.items():
+                if pool.node == node.id:
+                    coarse = new if pool.fragments is None else interceded(new, pool.fragments)
+                    found[name] = found.get(name, EMPTY).merged(coarse)
     return found, encoders
 
 
@@ -139,7 +160,7 @@ def windows(draw: st.DrawFn) -> Window:
 CASES = st.lists(st.tuples(windows(), st.sampled_from([None, ODD])), min_size=1, max_size=6)
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(
     CASES,
     st.lists(ROWS, min_size=1, max_size=3),
@@ -147,6 +168,7 @@ CASES = st.lists(st.tuples(windows(), st.sampled_from([None, ODD])), min_size=1,
     st.integers(1, 70),
     st.sampled_from(["dense", "search", "sparse", "ranks"]),
     st.booleans(),
+    st.none() | st.builds(Parts, st.lists(st.integers(0, 2), min_size=1), st.sampled_from([2, 3])),
 )
 def test_every_window_of_every_query(
     specs: list[tuple[Window, Expression | None]],
@@ -155,10 +177,12 @@ def test_every_window_of_every_query(
     length: int,
     search: str,
     merge: bool,
+    weaving: Parts | None,
 ) -> None:
     queries = [query(i, window, where) for i, (window, where) in enumerate(specs)]
-    plan = share(1, STREAM, queries, {q.id: ALWAYS for q in queries})
-    found, encoders = states(plan, portions)
+    plan = share(1, STREAM, queries, {q.id: ALWAYS for q in queries}, weaving)
+    program = compile_program(plan)
+    found, encoders = states(program, portions)
     if merge:
         found = {name: coalesced(state) for name, state in found.items()}
     step = Step(before, before + length, ansi=False)
@@ -170,7 +194,7 @@ def test_every_window_of_every_query(
             patch.setattr(positions, "_MOST_CELLS", 0)
         if search == "ranks":
             patch.setattr(positions, "_PACKED_LIMIT", 0)
-        woven = weave(compile_program(plan), found, encoders, step)
+        woven = weave(program, found, encoders, step)
     rows = [row for portion in portions for row in portion]
     expected = [row for q in queries for row in brute_force(q, rows, step)]
     actual = [
@@ -190,8 +214,8 @@ def _plain(table: pa.Table) -> pa.Table:
 @given(ROWS)
 def test_coalescing_leaves_one_row_for_each_key_end_and_signature(rows: list[Row]) -> None:
     plan = share(1, STREAM, [query(0, Window(20, 5), None)], {"q@0": ALWAYS})
-    found, _ = states(plan, [rows, rows])
-    state = coalesced(found[plan.nodes[0].id])
+    found, _ = states(compile_program(plan), [rows, rows])
+    state = coalesced(found.get(plan.nodes[0].id, EMPTY))
     pairs = list(zip(state.keys.tolist(), state.ends.tolist(), strict=True))
     assert len(pairs) == len(set(pairs))
     assert int(state.counts.sum()) == 2 * len(rows)

@@ -37,6 +37,12 @@ class Fragments:
             return EdgeClass(self.pane, self.offset).contains(edge)
         return any(own.contains(edge) for own in self.classes)
 
+    @property
+    def digest(self) -> str:
+        from weft.algebra.codec import digest
+
+        return digest(self)
+
     def end_of(self, time: int) -> int:
         """The end of the fragment that holds a time.
 
@@ -53,7 +59,9 @@ class Node:
     """A first-level node: one `groupBy(fragment end, signature, keys)` over the stream.
 
     `id` names the keys and so is the same in every version that groups by them. The first
-    `group_keys` keys are the group; a node for count(distinct x) has x after them.
+    `group_keys` keys are the group; a node for count(distinct x) has x after them. A node with
+    `members` is for these queries only (TwoOps: one sub-aggregation per weave group), and its
+    id names them, too.
     """
 
     id: str
@@ -63,6 +71,12 @@ class Node:
     keeps_all_rows: bool
     partials: tuple[Partial, ...]
     fragments: Fragments
+    members: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> str:
+        """What the ids of all nodes with these keys have in common."""
+        return base_of(self.id)
 
     @property
     def key_types(self) -> tuple[SqlType, ...]:
@@ -76,11 +90,45 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class WeaveGroup:
-    """Queries that read the same fragments: one node, one predicate."""
+    """Queries that read the same shards of the same fragments of a node.
+
+    `fragments` are the group's coarse fragments, which level 2 makes of the node's (the
+    group-mapping table of the TriOps paper is the list of these); None: the node's own.
+    """
 
     node: str
     predicate: str | None
     queries: tuple[str, ...]
+    fragments: Fragments | None = None
+
+
+def pool_name(node: str, fragments: Fragments | None) -> str:
+    """The name of a node's open fragments as some groups read them: as they are, or coarser."""
+    return node if fragments is None else f"{node}/{fragments.digest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """A node that is written no more, and the queries whose open windows still read it."""
+
+    node: Node
+    queries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How the weave groups were chosen: the optimizer, its cost model, and what they knew.
+
+    `rate` is in rows per second of event time, `keys` in groups per fragment, `step` in seconds
+    of event time per micro-batch: measured, or assumed before anything is.
+    """
+
+    optimizer: str = "shared"
+    model: str = "calibrated"
+    rate: float = 1000.0
+    keys: float = 1.0
+    step: float = 1.0
+    measured: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +145,8 @@ class SharedPlan:
     nodes: tuple[Node, ...]
     groups: tuple[WeaveGroup, ...]
     complete_from: dict[str, int]
+    retired: tuple[Retired, ...] = ()
+    sharing: Sharing = Sharing()
 
     @cached_property
     def query_by_id(self) -> dict[str, Query]:
@@ -105,6 +155,14 @@ class SharedPlan:
     @cached_property
     def node_by_id(self) -> dict[str, Node]:
         return {node.id: node for node in self.nodes}
+
+    @cached_property
+    def _node_of(self) -> dict[tuple[str, str], str]:
+        return {(node.base, name): node.id for node in self.nodes for name in node.members}
+
+    def node_of(self, query: str, base: str) -> str:
+        """The id of the node that holds a query's rows by the keys that `base` names."""
+        return self._node_of.get((base, query), base)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -133,3 +191,19 @@ def node_id(keys: tuple[Expression, ...], group_keys: int) -> str:
     from weft.algebra.codec import digest
 
     return "n_" + digest((tuple(key.sql for key in keys), group_keys))
+
+
+def member_id(base: str, members: tuple[str, ...]) -> str:
+    """The name of a node for some queries only, or for all with its keys if none are named."""
+    from weft.algebra.codec import digest
+
+    return f"{base}.{digest(members)}" if members else base
+
+
+def base_of(node: str) -> str:
+    """The part of a node's or a pool's name that stands for its keys.
+
+    >>> base_of("n_12.34"), base_of("n_12"), base_of("n_12/56")
+    ('n_12', 'n_12', 'n_12')
+    """
+    return node.partition("/")[0].partition(".")[0]

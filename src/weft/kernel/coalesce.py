@@ -2,6 +2,11 @@
 
 Small batches add many partials of the same fragment; without this, state would grow with the
 number of batches instead of the number of open fragments.
+
+`interceded` is level 2 (intercede aggregation of the TriOps paper, section III-B): fine fragments
+become the coarse ones of a weave group. Sound because no window of the group has an edge inside a
+coarse fragment, and because a fragment of an older plan version, which may be cut by an edge of
+a newer query, counts only for queries whose windows never cut it.
 """
 
 from __future__ import annotations
@@ -10,7 +15,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from weft.algebra.plan import Fragments
+from weft.algebra.window import EdgeClass
 from weft.kernel.combine import Combiner, ranges_of_runs, serialized
+from weft.kernel.operations import Array
 from weft.kernel.ranges import PrefixSums
 from weft.kernel.state import NodeState
 
@@ -32,3 +40,26 @@ def coalesced(state: NodeState) -> NodeState:
         for name, partial in sorted_state.partials.items()
     }
     return replace(first, counts=PrefixSums(sorted_state.counts).over(low, high), columns=columns)
+
+
+def interceded(state: NodeState, fragments: Fragments) -> NodeState:
+    """The state in coarser fragments."""
+    if not len(state):
+        return state
+    ends, places = np.unique(state.ends, return_inverse=True)
+    return coalesced(replace(state, ends=coarse_ends(ends, fragments)[places]))
+
+
+def coarse_ends(ends: Array, fragments: Fragments) -> Array:
+    """The ends of the coarse fragments in which fine ones lie; a fine one ends with its last
+    moment, not after it.
+
+    >>> coarse_ends(np.array([1, 3, 4, 5]), Fragments(classes=(EdgeClass(5, 0), EdgeClass(5, 3))))
+    array([3, 3, 5, 5])
+    """
+    last = ends - 1
+    classes = fragments.classes or (EdgeClass(fragments.pane, fragments.offset),)
+    found = np.full(len(ends), np.iinfo(np.int64).max)
+    for edge in classes:
+        np.minimum(found, last + edge.slide - (last - edge.residue) % edge.slide, out=found)
+    return found

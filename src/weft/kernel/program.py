@@ -1,4 +1,8 @@
-"""A shared plan made ready for the kernel: what to compute for each weave group.
+"""A shared plan made ready for the kernel: what to keep open, what to compute for each group.
+
+A *pool* is what the kernel keeps of a node's open fragments for the groups that read them alike:
+the fragments themselves, or coarser ones that level 2 makes of them. A group reads the pool of
+its node, and those of retired nodes that its queries read before.
 
 Queries of a group with equal aggregates and equal output form a shape; all their due windows
 are computed together, so that the work per batch grows with windows and shapes, not queries.
@@ -12,19 +16,19 @@ from dataclasses import dataclass
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.codec import digest
 from weft.algebra.partial import Partial
-from weft.algebra.plan import SharedPlan
-from weft.algebra.query import Query, StreamSchema
+from weft.algebra.plan import Fragments, SharedPlan, base_of, pool_name
+from weft.algebra.query import Query
 from weft.algebra.scalar import Scalar, is_native
 from weft.algebra.types import SqlType
-from weft.optimizer.groupby.flat import distinct_node, nodes_of
+from weft.optimizer.groupby.flat import distinct_node, group_node
 from weft.optimizer.share import partials, presence
 
 
 @dataclass(frozen=True)
 class DistinctCount:
-    """Where a count(distinct x) is computed: its node, and the partial that counts x."""
+    """Where a count(distinct x) is computed: its pools, and the partial that counts x."""
 
-    node: str
+    pools: tuple[str, ...]
     presence: Partial
 
 
@@ -52,10 +56,26 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class Pool:
+    """Open fragments of a node, as they are or as the coarse `fragments` of a group."""
+
+    name: str
+    node: str
+    fragments: Fragments | None
+    queries: tuple[Query, ...]
+    partials: frozenset[str]
+
+    @property
+    def predicates(self) -> set[str]:
+        return {query.predicate.sql for query in self.queries if query.predicate is not None}
+
+
+@dataclass(frozen=True)
 class GroupProgram:
-    """A weave group: the fragments it reads and the shapes it computes."""
+    """A weave group: the pools it reads and the shapes it computes."""
 
     node: str
+    pools: tuple[str, ...]
     predicate: str | None
     shapes: tuple[Shape, ...]
 
@@ -66,8 +86,9 @@ class Program:
 
     plan: SharedPlan
     groups: tuple[GroupProgram, ...]
+    pools: dict[str, Pool]
     readers: dict[str, tuple[Query, ...]]
-    """The queries that read each node."""
+    """The queries that read each node, retired ones included."""
 
     def families(self) -> dict[str, tuple[SqlType, ...]]:
         return {shape.family: shape.types for group in self.groups for shape in group.shapes}
@@ -80,27 +101,92 @@ def family(types: Iterable[SqlType]) -> str:
 
 def compile_program(plan: SharedPlan) -> Program:
     """The program of a plan."""
+    pools = _Pools(plan)
     groups = []
     for group in plan.groups:
-        members: dict[object, list[Query]] = {}
+        members: dict[tuple[str, ...], list[Query]] = {}
         for name in group.queries:
-            query = plan.query_by_id[name]
-            outputs = tuple(column.value for column in query.columns)
-            members.setdefault((query.aggregates, query.having, outputs), []).append(query)
-        shapes = tuple(_shape(queries, plan.stream) for queries in members.values())
-        groups.append(GroupProgram(group.node, group.predicate, shapes))
+            sources = pools.of(plan.query_by_id[name], group.node, group.fragments)
+            members.setdefault(sources, []).append(plan.query_by_id[name])
+        for sources, queries in members.items():
+            shapes = _shapes(queries, group.fragments, pools)
+            groups.append(GroupProgram(group.node, sources, group.predicate, shapes))
+    found = pools.found()
     readers: dict[str, tuple[Query, ...]] = {node.id: () for node in plan.nodes}
-    for query in plan.queries:
-        for node in nodes_of(query):
-            readers[node] += (query,)
-    return Program(plan, tuple(groups), readers)
+    readers |= {each.node.id: () for each in plan.retired}
+    for pool in found.values():
+        known = {query.id for query in readers[pool.node]}
+        readers[pool.node] += tuple(query for query in pool.queries if query.id not in known)
+    return Program(plan, tuple(groups), found, readers)
 
 
-def _shape(queries: list[Query], stream: StreamSchema) -> Shape:
+class _Pools:
+    """Collects the pools that queries read, with what they need of them."""
+
+    def __init__(self, plan: SharedPlan) -> None:
+        self.plan = plan
+        self._places: dict[str, tuple[str, Fragments | None]] = {}
+        self._readers: dict[str, dict[str, Query]] = {}
+        self._retired: dict[tuple[str, str], list[str]] = {}
+        for each in plan.retired:
+            for name in each.queries:
+                self._retired.setdefault((name, each.node.base), []).append(each.node.id)
+
+    def of(self, query: Query, node: str, fragments: Fragments | None) -> tuple[str, ...]:
+        """The pools in which a query finds its rows by the keys of a node."""
+        places = [(node, fragments)]
+        places += [(old, None) for old in self._retired.get((query.id, base_of(node)), ())]
+        names = []
+        for place in places:
+            name = pool_name(*place)
+            self._places[name] = place
+            self._readers.setdefault(name, {})[query.id] = query
+            names.append(name)
+        return tuple(names)
+
+    def found(self) -> dict[str, Pool]:
+        return {name: self._pool(name) for name in self._places}
+
+    def _pool(self, name: str) -> Pool:
+        node, fragments = self._places[name]
+        queries = tuple(self._readers[name].values())
+        needed = {
+            partial.name
+            for query in queries
+            for partial in carried(query, base_of(node), self.plan)
+        }
+        return Pool(name, node, fragments, queries, frozenset(needed))
+
+
+def carried(query: Query, base: str, plan: SharedPlan) -> list[Partial]:
+    """The partials that a query needs of its node with the keys that `base` names."""
+    found: list[Partial] = []
+    for aggregate in query.aggregates:
+        if aggregate.distinct:
+            if distinct_node(query, aggregate) == base:
+                found.append(presence(query, aggregate, plan.stream))
+        elif group_node(query) == base:
+            found += partials(query, aggregate, plan.stream)
+    return found
+
+
+def _shapes(queries: list[Query], fragments: Fragments | None, pools: _Pools) -> tuple[Shape, ...]:
+    members: dict[object, list[Query]] = {}
+    inputs: dict[object, tuple[tuple[Partial, ...] | DistinctCount, ...]] = {}
+    for query in queries:
+        own = tuple(_inputs(query, aggregate, fragments, pools) for aggregate in query.aggregates)
+        outputs = tuple(column.value for column in query.columns)
+        key = (query.aggregates, query.having, outputs, own)
+        members.setdefault(key, []).append(query)
+        inputs[key] = own
+    return tuple(_shape(found, inputs[key]) for key, found in members.items())
+
+
+def _shape(queries: list[Query], inputs: tuple[tuple[Partial, ...] | DistinctCount, ...]) -> Shape:
     first = queries[0]
     return Shape(
         aggregates=first.aggregates,
-        inputs=tuple(_inputs(first, aggregate, stream) for aggregate in first.aggregates),
+        inputs=inputs,
         having=first.having,
         outputs=tuple(column.value for column in first.columns),
         types=first.output_types,
@@ -110,9 +196,10 @@ def _shape(queries: list[Query], stream: StreamSchema) -> Shape:
 
 
 def _inputs(
-    query: Query, aggregate: Aggregate, stream: StreamSchema
+    query: Query, aggregate: Aggregate, fragments: Fragments | None, pools: _Pools
 ) -> tuple[Partial, ...] | DistinctCount:
-    if aggregate.distinct:
-        node = distinct_node(query, aggregate)
-        return DistinctCount(node, presence(query, aggregate, stream))
-    return partials(query, aggregate, stream)
+    if not aggregate.distinct:
+        return partials(query, aggregate, pools.plan.stream)
+    node = pools.plan.node_of(query.id, distinct_node(query, aggregate))
+    found = pools.of(query, node, fragments)
+    return DistinctCount(found, presence(query, aggregate, pools.plan.stream))

@@ -1,7 +1,7 @@
 """The kernel: from open fragments and a step of the watermark to result rows.
 
-Level 2 (intercede aggregation of the TriOps paper, section III-B): for each weave group, the
-shards that satisfy its predicate are selected once from the node's fragments.
+Level 2 (intercede aggregation of the TriOps paper, section III-B) has made the pools that weave
+groups read (`coalesce`); here each group selects the shards that satisfy its predicate, once.
 Level 3 (final aggregation): for each shape, the ranges of all due windows are found and
 combined incrementally (`ranges`), lowered, filtered by HAVING and projected.
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from weft.algebra.plan import base_of
 from weft.algebra.query import Query
 from weft.kernel import scalar
 from weft.kernel.arrow import arrow_type
@@ -27,7 +28,7 @@ from weft.kernel.lower import from_stored, lower
 from weft.kernel.operations import Array
 from weft.kernel.positions import Pairs, Positions
 from weft.kernel.program import DistinctCount, GroupProgram, Program, Shape
-from weft.kernel.state import Encoders, NodeState
+from weft.kernel.state import EMPTY, Encoders, NodeState
 
 QUERY_COLUMN = "query"
 WINDOW_START, WINDOW_END = "window_start", "window_end"
@@ -48,6 +49,9 @@ class Woven:
     the queries that failed on their own data."""
 
     families: dict[str, list[pa.Table]] = field(default_factory=dict)
+    operations: int = 0
+    """Fragments in all due windows: the final aggregations of the papers' models, in which every
+    window combines its fragments one by one. The kernel does fewer."""
     unfinished: list[tuple[Shape, pa.Table]] = field(default_factory=list)
     failures: dict[str, QueryFailure] = field(default_factory=dict)
 
@@ -84,11 +88,32 @@ def weave(
     if step.now <= step.before:
         return woven
     for group in program.groups:
-        state = states.get(group.node)
-        if state is None or not len(state):
-            continue
-        _weave_group(program, group, states, encoders, step, woven)
+        state = _together(group.pools, states)
+        if len(state):
+            _weave_group(program, group, state, states, encoders, step, woven)
     return woven
+
+
+def _together(pools: Sequence[str], states: Mapping[str, NodeState]) -> NodeState:
+    """The open fragments of several pools as one."""
+    state = EMPTY
+    for name in pools:
+        state = state.merged(states.get(name, EMPTY))
+    return state
+
+
+def counted_operations(
+    program: Program, new: Mapping[str, NodeState], woven: Woven
+) -> dict[str, int]:
+    """The aggregate operations of a step at each level, as the papers count them: rows into
+    fragments, fragments into coarse fragments, fragments into windows."""
+    level1 = sum(int(new[node.id].counts.sum()) for node in program.plan.nodes if node.id in new)
+    level2 = sum(
+        len(new[pool.node])
+        for pool in program.pools.values()
+        if pool.fragments is not None and pool.node in new
+    )
+    return {"level1": level1, "level2": level2, "level3": woven.operations}
 
 
 def late(program: Program, states: Mapping[str, NodeState], before: int) -> dict[str, int]:
@@ -113,15 +138,16 @@ def late(program: Program, states: Mapping[str, NodeState], before: int) -> dict
 def _weave_group(
     program: Program,
     group: GroupProgram,
+    state: NodeState,
     states: Mapping[str, NodeState],
     encoders: Mapping[str, Encoders],
     step: Step,
     woven: Woven,
 ) -> None:
-    view = View(states[group.node], group.predicate)
+    view = View(state, group.predicate)
     if view.positions is None:
         return
-    satellites: dict[tuple[str, str], View] = {}
+    satellites: dict[tuple[tuple[str, ...], str], View] = {}
     for shape in group.shapes:
         windows = [query.window for query in shape.queries]
         complete = [program.plan.complete_from[query.id] for query in shape.queries]
@@ -130,6 +156,7 @@ def _weave_group(
             continue
         for pairs in view.positions.pairs(due.starts, due.ends):
             if len(pairs.windows):
+                woven.operations += int((pairs.high - pairs.low).sum())
                 raw = _raw_columns(
                     shape, group, view, due, pairs, states, encoders, satellites, step.ansi, woven
                 )
@@ -145,7 +172,7 @@ def _raw_columns(
     pairs: Pairs,
     states: Mapping[str, NodeState],
     encoders: Mapping[str, Encoders],
-    satellites: dict[tuple[str, str], View],
+    satellites: dict[tuple[tuple[str, ...], str], View],
     ansi: bool,
     woven: Woven,
 ) -> pa.Table | None:
@@ -156,7 +183,7 @@ def _raw_columns(
     columns[WINDOW_START] = pa.array(due.starts[pairs.windows]).cast(time)
     columns[WINDOW_END] = pa.array(due.ends[pairs.windows]).cast(time)
     if shape.key_types:
-        decoded = encoders[group.node].groups.decode(pairs.keys)
+        decoded = encoders[base_of(group.node)].groups.decode(pairs.keys)
         for index, (values, type_) in enumerate(zip(decoded, shape.key_types, strict=True)):
             columns[f"k{index}"] = from_stored(values, type_)
     for index, (aggregate, inputs) in enumerate(zip(shape.aggregates, shape.inputs, strict=True)):
@@ -179,12 +206,12 @@ def _distinct(
     due: Due,
     pairs: Pairs,
     states: Mapping[str, NodeState],
-    satellites: dict[tuple[str, str], View],
+    satellites: dict[tuple[tuple[str, ...], str], View],
 ) -> pa.Array:
     """The number of distinct values that occur in each (window, group) pair."""
-    name = (inputs.node, inputs.presence.name)
+    name = (inputs.pools, inputs.presence.name)
     if name not in satellites:
-        state = states[inputs.node]
+        state = _together(inputs.pools, states)
         counted = state.columns.get(inputs.presence.name)
         seen = counted[0] > 0 if counted is not None else np.zeros(len(state), bool)
         satellites[name] = View(state, group.predicate, seen)

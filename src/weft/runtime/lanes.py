@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from weft.kernel.failure import QueryFailure
 from weft.kernel.program import Shape, compile_program
-from weft.kernel.weave import Step, late, weave
+from weft.kernel.weave import Step, counted_operations, late, weave
 from weft.runtime.log import Entry, StreamLog
 from weft.runtime.openstate import Lane, OpenState
 from weft.runtime.sinks import ResultStore
@@ -53,6 +53,7 @@ class LaneOutcome:
     unfinished: list[tuple[Shape, pa.Table]]
     failures: dict[str, QueryFailure]
     late: dict[str, int]
+    operations: dict[str, int]
 
 
 def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
@@ -60,7 +61,7 @@ def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
     payload = F.lit(json.dumps(asdict(work)))
     frame = spark.range(0, work.lanes, 1, work.lanes).withColumn("work", payload)
     rows = frame.mapInArrow(_run_task, "kind string, body string").collect()
-    outcome = LaneOutcome([], [], {}, {})
+    outcome = LaneOutcome([], [], {}, {}, {})
     log = StreamLog(Storage(work.checkpoint), work.stream)
     for row in rows:
         body = json.loads(row["body"])
@@ -68,9 +69,10 @@ def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
             outcome.results.append(body)
         elif row["kind"] == "failure":
             outcome.failures[body["query"]] = QueryFailure(body["class"], body["message"])
-        elif row["kind"] == "late":
-            for query, pairs in body.items():
-                outcome.late[query] = outcome.late.get(query, 0) + pairs
+        elif row["kind"] in ("late", "operations"):
+            totals = outcome.late if row["kind"] == "late" else outcome.operations
+            for name, count in body.items():
+                totals[name] = totals.get(name, 0) + count
         else:
             _collect_unfinished(log, work, body, outcome)
     return outcome
@@ -105,8 +107,9 @@ def _run_lane(work: LaneWork, lane: Lane) -> Iterator[tuple[str, Any]]:
     if pairs:
         yield "late", pairs
     opened, old = opened.read(log, work.files, lane)
-    state = opened.with_rows(old).with_rows(new)
+    state = opened.with_rows(program, old).with_rows(program, new)
     woven = weave(program, state.states, state.encoders, Step(work.before, work.now, work.ansi))
+    yield "operations", counted_operations(program, new, woven)
     sink = ResultStore(work.results_root, work.owner)
     for name, tables in woven.families.items():
         table = pa.concat_tables(tables).sort_by("query")

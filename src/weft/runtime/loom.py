@@ -297,7 +297,7 @@ class Loom:
             self.log.put_commit(commit)
         reach("after_commit")
         self._last = commit
-        self._keep_open(outcome, horizons, plan)
+        self._keep_open(outcome, program, intent.watermark)
         self._clean_up(work, commit, [*gone, *replaced])
         self._hooks.planned(plan, commit.late)
         self._hooks.progress(self._progress(work, commit, plan, outcome))
@@ -323,7 +323,7 @@ class Loom:
         else:
             if self._open is None:
                 opened, rows = OpenState().read(self.log, files)
-                self._open = opened.with_rows(rows)
+                self._open = opened.with_rows(program, rows)
             outcome = weave_here(work, self.log, program, step, self._open)
         for shape, raw in outcome.unfinished:
             table, failures = project(work.spark, shape, raw)
@@ -395,6 +395,8 @@ class Loom:
         totals = dict(last.metrics) if last else {}
         for name in ("rows", "null_times", "late_rows", "results"):
             totals[name] = totals.get(name, 0) + work.count(name)
+        for name, count in outcome.operations.items():
+            totals[name] = totals.get(name, 0) + count
         totals["seconds"] = totals.get("seconds", 0.0) + time.perf_counter() - work.started
         if seen is not None and "first_event" not in totals:
             totals |= {"first_event": seen, "first_rows": totals["rows"]}
@@ -435,8 +437,8 @@ class Loom:
             return last.name
         return last.results_base
 
-    def _keep_open(self, outcome: Outcome, horizons: dict[str, int], plan: SharedPlan) -> None:
-        opened = outcome.state.after(horizons, plan) if outcome.state is not None else None
+    def _keep_open(self, outcome: Outcome, program: Program, watermark: int) -> None:
+        opened = outcome.state.after(program, watermark) if outcome.state is not None else None
         self._open = None if opened is None or opened.crowded else opened
 
     def _clean_up(self, work: StepWork, commit: Commit, dead: Sequence[Entry]) -> None:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from weft.algebra.plan import Node, SharedPlan, node_id
-from weft.kernel.coalesce import coalesced
+from weft.algebra.plan import Node, base_of, node_id
+from weft.kernel.coalesce import coalesced, interceded
+from weft.kernel.program import Program
 from weft.kernel.state import BUCKET, EMPTY, Encoders, NodeState, load
+from weft.kernel.weave import needed_horizon
 from weft.runtime.log import Entry, StreamLog
 
 _COALESCE_ABOVE = 4096
@@ -39,7 +41,8 @@ class Lane:
 
 @dataclass(frozen=True)
 class OpenState:
-    """States and encoders by node; `coalesced_rows` remembers sizes after coalescing."""
+    """Open fragments by pool, encoders by the keys of nodes; `coalesced_rows` remembers sizes
+    after coalescing."""
 
     states: Mapping[str, NodeState] = field(default_factory=dict)
     encoders: Mapping[str, Encoders] = field(default_factory=dict)
@@ -53,9 +56,12 @@ class OpenState:
     def crowded(self) -> bool:
         """Whether most known keys have no open fragment any more: time to load afresh."""
         return any(
-            len(encoders.keys) > max(_COALESCE_ABOVE, 4 * len(self.states.get(name, EMPTY)))
+            len(encoders.keys) > max(_COALESCE_ABOVE, 4 * self._open_rows(name))
             for name, encoders in self.encoders.items()
         )
+
+    def _open_rows(self, base: str) -> int:
+        return max((len(s) for name, s in self.states.items() if base_of(name) == base), default=0)
 
     def read(
         self, log: StreamLog, files: Iterable[Entry], lane: Lane | None = None
@@ -67,20 +73,24 @@ class OpenState:
             if lane is not None and not lane.owns(entry):
                 continue
             node = log.plan(entry["version"]).node_by_id[entry["node"]]
-            if node.id not in encoders:
-                encoders[node.id] = _encoders(node, encoders)
+            if node.base not in encoders:
+                encoders[node.base] = _encoders(node, encoders)
             table = log.storage.read_table(entry["name"])
             if lane is not None:
                 table = lane.rows(table, entry)
-            loaded = load(table, node, encoders[node.id])
+            loaded = load(table, node, encoders[node.base])
             found[node.id] = found.get(node.id, EMPTY).merged(loaded)
         return replace(self, encoders=encoders), found
 
-    def with_rows(self, new: Mapping[str, NodeState]) -> OpenState:
-        """This state with new fragments."""
+    def with_rows(self, program: Program, new: Mapping[str, NodeState]) -> OpenState:
+        """This state with new fragments of nodes, in the pools that read them."""
         states = dict(self.states)
         rows = dict(self.coalesced_rows)
-        for name, fragments in new.items():
+        for name, pool in program.pools.items():
+            fragments = new.get(pool.node, EMPTY)
+            if pool.fragments is not None:
+                needed = fragments.narrowed(set(pool.partials), pool.predicates)
+                fragments = interceded(needed, pool.fragments)
             merged = states.get(name, EMPTY).merged(fragments)
             if len(merged) > max(_COALESCE_ABOVE, 2 * rows.get(name, 0)):
                 merged = coalesced(merged)
@@ -88,13 +98,13 @@ class OpenState:
             states[name] = merged
         return replace(self, states=states, coalesced_rows=rows)
 
-    def after(self, horizons: Mapping[str, int], plan: SharedPlan) -> OpenState:
-        """This state without what no open window of the plan needs."""
+    def after(self, program: Program, watermark: int) -> OpenState:
+        """This state without what no open window needs."""
         states: dict[str, NodeState] = {}
-        for node in plan.nodes:
-            state = self.states.get(node.id, EMPTY).expired(horizons[node.id])
-            partials = {partial.name for partial in node.partials}
-            states[node.id] = state.narrowed(partials, {p.sql for p in node.predicates})
+        for name, pool in program.pools.items():
+            horizon = needed_horizon(pool.queries, watermark)
+            state = self.states.get(name, EMPTY).expired(horizon)
+            states[name] = state.narrowed(set(pool.partials), pool.predicates)
         rows = {
             name: min(count, max(len(states[name]), 1))
             for name, count in self.coalesced_rows.items()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from weft.kernel.failure import QueryFailure
 from weft.kernel.program import Program, Shape
-from weft.kernel.weave import Step, late, weave
+from weft.kernel.weave import Step, counted_operations, late, weave
 from weft.runtime.lanes import LaneWork, run_lanes
 from weft.runtime.log import Entry, StreamLog
 from weft.runtime.openstate import OpenState
@@ -30,6 +30,7 @@ class Outcome:
     unfinished: list[tuple[Shape, pa.Table]]
     failures: dict[str, QueryFailure]
     late: dict[str, int]
+    operations: dict[str, int]
     state: OpenState | None = None
     written: list[Entry] = field(default_factory=list)
 
@@ -58,9 +59,12 @@ def weave_here(
     """The kernel on the driver, on state that is kept in memory between steps."""
     opened, new = opened.read(log, work.new_files)
     counted = late(program, new, step.before)
-    state = opened.with_rows(new)
+    state = opened.with_rows(program, new)
     woven = weave(program, state.states, state.encoders, step)
-    return Outcome(woven.families, woven.unfinished, woven.failures, counted, state)
+    operations = counted_operations(program, new, woven)
+    return Outcome(
+        woven.families, woven.unfinished, woven.failures, counted, operations, state=state
+    )
 
 
 def weave_in_lanes(
@@ -97,7 +101,7 @@ def weave_in_lanes(
             owner=target.owner,
         ),
     )
-    outcome = Outcome({}, found.unfinished, found.failures, found.late)
+    outcome = Outcome({}, found.unfinished, found.failures, found.late, found.operations)
     if store is not None:
         outcome.written = [{**entry, "root": store.place} for entry in found.results]
         return outcome

@@ -9,11 +9,11 @@ window's contents never depend on when its query was registered (DESIGN section 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from weft.algebra.plan import Node, SharedPlan
+from weft.algebra.plan import Node, Retired, SharedPlan
 from weft.algebra.query import Query, StreamSchema
-from weft.optimizer.groupby.flat import nodes_of
-from weft.optimizer.share import share
+from weft.optimizer.share import Weaving, nodes_read, share
 from weft.runtime.log import Commit, Entry, StreamLog
 
 ALWAYS = -(1 << 62)
@@ -24,26 +24,54 @@ FORGOTTEN = 0
 
 
 def next_plan(
-    log: StreamLog, stream: StreamSchema, queries: Sequence[Query], last: Commit | None
+    log: StreamLog,
+    stream: StreamSchema,
+    queries: Sequence[Query],
+    last: Commit | None,
+    weaving: Weaving | None = None,
 ) -> SharedPlan:
-    """The plan for a changed set of queries; queries that stay keep their `complete_from`."""
-    previous = log.plan(last.plan_version).complete_from if last else {}
-    versions = log.plan_versions()
-    version = max(versions, default=0) + 1
-    plan = share(version, stream, queries, {})
+    """The plan for a changed set of queries or other weave groups; queries that stay keep their
+    `complete_from`, and read on in the nodes they had."""
+    version = max(log.plan_versions(), default=0) + 1
+    plan = share(version, stream, queries, {}, weaving)
+    if last is None:
+        plan.complete_from.update({query.id: ALWAYS for query in queries})
+        return plan
+    previous = log.plan(last.plan_version)
+    plan = replace(plan, retired=_retired(previous, plan, last))
     for query in queries:
-        if query.id in previous:
-            plan.complete_from[query.id] = previous[query.id]
+        if query.id in previous.complete_from:
+            plan.complete_from[query.id] = previous.complete_from[query.id]
         else:
             plan.complete_from[query.id] = complete_from(log, plan, query, last)
     return plan
+
+
+def _retired(previous: SharedPlan, plan: SharedPlan, last: Commit) -> tuple[Retired, ...]:
+    """Nodes with state that queries read under the previous plan and do not now."""
+    open_nodes = {entry["node"] for entry in last.state}
+    stay = {query.id: nodes_read(plan, query) for query in plan.queries}
+    read: dict[str, tuple[Node, list[str]]] = {}
+    for query in previous.queries:
+        for name in nodes_read(previous, query) if query.id in stay else ():
+            read.setdefault(name, (previous.node_by_id[name], []))[1].append(query.id)
+    for each in previous.retired:
+        for name in each.queries:
+            if name in stay:
+                read.setdefault(each.node.id, (each.node, []))[1].append(name)
+    return tuple(
+        Retired(node, readers)
+        for node, names in read.values()
+        if node.id in open_nodes
+        and (readers := tuple(name for name in names if node.id not in stay[name]))
+    )
 
 
 def complete_from(log: StreamLog, plan: SharedPlan, query: Query, last: Commit | None) -> int:
     """The first event time from which all logged rows are in state the query can use."""
     if last is None:
         return ALWAYS
-    needed = [plan.node_by_id[name] for name in nodes_of(query)]
+    needed = [plan.node_by_id[name] for name in nodes_read(plan, query)]
     bound = ALWAYS
     for entry in last.history:
         if entry["max_event"] is not None and not _usable(log, entry, query, needed, plan):
@@ -57,7 +85,7 @@ def updated_history(
     last: Commit | None, plan: SharedPlan, max_event: int | None, state: Sequence[Entry]
 ) -> tuple[Entry, ...]:
     """The history after a step under `plan` whose latest row was at `max_event`."""
-    live_nodes = {node.id for node in plan.nodes}
+    live_nodes = {node.id for node in plan.nodes} | {each.node.id for each in plan.retired}
     live_versions = {entry["version"] for entry in state} | {plan.version}
     entries = {entry["version"]: dict(entry) for entry in (last.history if last else ())}
     own = entries.setdefault(
@@ -100,12 +128,12 @@ def _usable(
     if entry["version"] == FORGOTTEN:
         return False
     old = log.plan(entry["version"]).node_by_id
-    alone = share(0, plan.stream, [query], {}).node_by_id
+    alone = {node.base: node for node in share(0, plan.stream, [query], {}).nodes}
     for node in needed:
         found = old.get(node.id)
         if found is None or node.id not in entry["nodes"]:
             return False
-        own = alone[node.id]
+        own = alone[node.base]
         if not set(own.partials) <= set(found.partials):
             return False
         if query.predicate is None and not found.keeps_all_rows:
