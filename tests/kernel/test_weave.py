@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,13 +15,13 @@ from hypothesis import strategies as st
 from weft.algebra.aggregate import Aggregate, lift
 from weft.algebra.plan import Node, Sharing
 from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
-from weft.algebra.scalar import Expression, Ref
+from weft.algebra.scalar import Call, Expression, Literal, Ref
 from weft.algebra.window import Window
 from weft.kernel import positions
 from weft.kernel.coalesce import coalesced, interceded
 from weft.kernel.program import Program, compile_program
 from weft.kernel.state import EMPTY, Encoders, NodeState, load
-from weft.kernel.weave import Step, weave
+from weft.kernel.weave import Step, Woven, weave
 from weft.optimizer.share import share
 from weft.runtime.versions import ALWAYS
 
@@ -226,3 +227,34 @@ def test_lifted_partials_are_those_of_the_plan() -> None:
     for aggregate in (COUNT, SUM, LEAST):
         for partial in lift(aggregate, STREAM.time_micros, None):
             assert _lifted(partial.lift, [1], 1) is not None
+
+
+def having(least: int) -> Query:
+    call = Call(">", (Ref("a0", "bigint"), Literal(least, "bigint")), "boolean")
+    return replace(query(0, Window(20, 5), None), having=call)
+
+
+def woven_with_having(least: int, rows: list[Row], *, ansi: bool) -> Woven:
+    plan = share(1, STREAM, [having(least)], {"q@0": ALWAYS})
+    program = compile_program(plan)
+    found, encoders = states(program, [rows])
+    return weave(program, found, encoders, Step(0, 100, ansi=ansi))
+
+
+@given(ROWS, st.integers(0, 6))
+def test_having_keeps_the_rows_that_satisfy_it(rows: list[Row], least: int) -> None:
+    woven = woven_with_having(least, rows, ansi=False)
+    actual = [tuple(row.values()) for table in _tables(woven) for row in _plain(table).to_pylist()]
+    everything = brute_force(query(0, Window(20, 5), None), rows, Step(0, 100, ansi=False))
+    assert sorted(actual, key=str) == sorted([r for r in everything if r[3] > least], key=str)
+
+
+def test_a_sum_that_overflows_fails_even_where_having_would_drop_it() -> None:
+    """Plain Spark evaluates aggregates before HAVING."""
+    rows: list[Row] = [(1, "a", 2**62), (2, "a", 2**62)]
+    assert list(woven_with_having(5, rows, ansi=True).failures) == ["q@0"]
+    assert not woven_with_having(5, rows, ansi=False).failures
+
+
+def _tables(woven: Woven) -> list[pa.Table]:
+    return [table for tables in woven.families.values() for table in tables]

@@ -21,7 +21,7 @@ from weft.cli.recorded import recorded
 from weft.cli.session import defaults, session
 from weft.errors import CatalogError, RunError
 from weft.kernel.program import family
-from weft.kernel.weave import QUERY_COLUMN, output_names
+from weft.kernel.results import QUERY_COLUMN, output_names
 from weft.runtime.log import StreamLog
 from weft.runtime.sinks import results_folder
 from weft.runtime.storage import Storage

@@ -48,16 +48,15 @@ class KeyEncoder:
         known = np.fromiter((self._code(key) for key in distinct), np.int64, count=len(first))
         return known[local]
 
-    def decode(self, codes: Array) -> list[pa.Array]:
-        """The key columns of the given codes."""
+    def decode(self, index: int, codes: Array) -> pa.Array:
+        """A key column of the given codes."""
         if self._columns is None or len(self._columns[0]) != len(self._keys):
             transposed = zip(*self._keys, strict=True) if self._keys else [()] * len(self.types)
             self._columns = [
                 _restore(list(values), type_)
                 for values, type_ in zip(transposed, self.types, strict=True)
             ]
-        positions = pa.array(codes)
-        return [column.take(positions) for column in self._columns]
+        return self._columns[index].take(pa.array(codes))
 
     def _code(self, key: Key) -> int:
         code = self._codes.get(key)

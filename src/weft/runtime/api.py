@@ -20,7 +20,7 @@ from weft.catalog.store import ACTIVE, FALLBACK, REJECTED, Catalog, QueryRecord,
 from weft.errors import CatalogError, CheckpointError, RunError
 from weft.explain import Explanation, FallbackNote, explain
 from weft.kernel.program import family
-from weft.kernel.weave import QUERY_COLUMN, output_names
+from weft.kernel.results import QUERY_COLUMN, output_names
 from weft.optimizer.share import share
 from weft.runtime.checkpoint import open_checkpoint
 from weft.runtime.fallback import FallbackRun, fallback_results

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from weft.catalog.store import QueryRecord
-from weft.kernel.weave import output_names
+from weft.kernel.results import output_names
 from weft.runtime.sinks import ResultStore, RouteSink, Sink, StepResults
 from weft.runtime.storage import Storage
 

@@ -11,7 +11,7 @@ from weft.algebra.scalar import to_sql
 from weft.kernel.arrow import arrow_type
 from weft.kernel.failure import QueryFailure
 from weft.kernel.program import Shape
-from weft.kernel.weave import QUERY_COLUMN, output_names
+from weft.kernel.results import QUERY_COLUMN, output_names
 
 
 def project(
@@ -53,7 +53,7 @@ def _project(spark: SparkSession, shape: Shape, raw: pa.Table) -> pa.Table:
 
 
 def _empty(shape: Shape) -> pa.Table:
-    from weft.kernel.weave import family_schema
+    from weft.kernel.results import family_schema
 
     return family_schema(shape.types).empty_table()
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 
 import pyarrow as pa
 
-from weft.kernel.weave import QUERY_COLUMN
+from weft.kernel.results import QUERY_COLUMN
 from weft.runtime.log import Entry, StreamLog
 from weft.runtime.sinks import results_folder
 from weft.runtime.storage import Storage

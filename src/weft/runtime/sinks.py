@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weft.kernel.weave import QUERY_COLUMN
+from weft.kernel.results import QUERY_COLUMN
 from weft.runtime.log import Entry
 from weft.runtime.storage import Storage
 
