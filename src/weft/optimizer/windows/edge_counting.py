@@ -51,19 +51,40 @@ class EdgeCounter(Generic[Share]):
 
     def __init__(self, one: Share, slides: Iterable[int]) -> None:
         self._one: Share = one
-        self._parts: dict[int, Parts] = coprime_base(slides)
-        self._parts[1] = ()
+        self._parts: dict[int, Parts] = {1: ()}
+        self._mask: dict[int, int] = {1: 0}
+        self._bit: dict[int, int] = {}
+        self._reduced: dict[tuple[int, int], tuple[int, int]] = {}
         self._known: dict[tuple[tuple[_Class, Share], ...], Share] = {}
-        self._steps_left = 0
+        self._steps_allowed = self._steps_left = 0
+        for slide, parts in coprime_base(slides).items():
+            for element, _ in parts:
+                self._bit.setdefault(element, 1 << len(self._bit))
+            self._add(slide, parts)
+
+    def _add(self, slide: int, parts: Parts) -> None:
+        """Remember the factors of a slide; its mask has a bit for each base element."""
+        self._parts[slide] = parts
+        self._mask[slide] = sum(self._bit[element] for element, _ in parts)
+
+    @property
+    def steps(self) -> int:
+        """How many the last count took."""
+        return self._steps_allowed - self._steps_left
 
     def covered(self, classes: Iterable[EdgeClass], steps: int = 10**9) -> Share:
-        """The share of all times that some class holds; `OutOfSteps` if it takes too many."""
-        self._steps_left = steps
-        return self._covered({(each.slide, each.residue): self._one for each in classes})
+        """The share of all times that some class holds; `OutOfSteps` if it takes too many.
 
-    def _covered(self, classes: dict[_Class, Share]) -> Share:
+        Faster if no class contains another (`edges.without_contained`).
+        """
+        self._steps_allowed = self._steps_left = steps
+        return self._covered({(each.slide, each.residue): self._one for each in classes}, [])
+
+    def _covered(self, classes: dict[_Class, Share], fresh: list[_Class]) -> Share:
+        """Steps 1 to 3; only the sure classes in `fresh` can contain others."""
         one = self._one
         total = one - one
+        _drop_contained(classes, fresh, one)
         while True:
             self._steps_left -= len(classes)
             if self._steps_left < 0:
@@ -75,9 +96,7 @@ class EdgeCounter(Generic[Share]):
                     return one
             if not classes:
                 return total
-            _drop_contained(classes, one)
-            sharing = self._sharing(classes)
-            reduced = self._without_own_factors(classes, sharing)
+            reduced = self._without_own_factors(classes)
             if reduced is None:
                 break
             classes = reduced
@@ -85,51 +104,60 @@ class EdgeCounter(Generic[Share]):
             total += self._component(component) * (one - total)
         return total
 
-    def _sharing(self, classes: dict[_Class, Share]) -> dict[int, int]:
-        """How many classes have each base element in their slide."""
-        sharing: dict[int, int] = {}
-        for slide, _ in classes:
-            for element, _ in self._parts[slide]:
-                sharing[element] = sharing.get(element, 0) + 1
-        return sharing
-
-    def _without_own_factors(
-        self, classes: dict[_Class, Share], sharing: dict[int, int]
-    ) -> dict[_Class, Share] | None:
+    def _without_own_factors(self, classes: dict[_Class, Share]) -> dict[_Class, Share] | None:
         """Step 2, or None if no class has a factor of its own."""
-        if 1 not in sharing.values():
+        once = more = 0
+        for slide, _ in classes:
+            mask = self._mask[slide]
+            more |= once & mask
+            once |= mask
+        single = once & ~more
+        if not single:
             return None
         reduced: dict[_Class, Share] = {}
         for (slide, residue), chance in classes.items():
-            own = 1
-            for element, power in self._parts[slide]:
-                if sharing[element] == 1:
-                    own *= power
-            if own > 1:
-                rest = slide // own
-                if rest not in self._parts:
-                    self._parts[rest] = tuple(
-                        part for part in self._parts[slide] if sharing[part[0]] > 1
-                    )
-                slide, residue, chance = rest, residue % rest, chance / own
-            _join(reduced, (slide, residue), chance, self._one)
+            own_mask = self._mask[slide] & single
+            if own_mask:
+                rest, own = self._split(slide, own_mask)
+                _join(reduced, (rest, residue % rest), chance / own, self._one)
+            else:
+                _join(reduced, (slide, residue), chance, self._one)
         return reduced
+
+    def _split(self, slide: int, own_mask: int) -> tuple[int, int]:
+        """A slide as (rest, the factors in the mask)."""
+        key = slide, own_mask
+        if key not in self._reduced:
+            own = 1
+            kept = []
+            for element, power in self._parts[slide]:
+                if self._bit[element] & own_mask:
+                    own *= power
+                else:
+                    kept.append((element, power))
+            if slide // own not in self._parts:
+                self._add(slide // own, tuple(kept))
+            self._reduced[key] = slide // own, own
+        return self._reduced[key]
 
     def _components(self, classes: dict[_Class, Share]) -> list[dict[_Class, Share]]:
         """The classes split so that those of different parts share no factor."""
-        parts: list[tuple[set[int], dict[_Class, Share]]] = []
+        parts: list[tuple[int, dict[_Class, Share]]] = []
         for key, chance in classes.items():
-            elements = {element for element, _ in self._parts[key[0]]}
+            mask = self._mask[key[0]]
+            touching = [part for part in parts if part[0] & mask]
+            if len(touching) == 1:
+                part = touching[0]
+                part[1][key] = chance
+                if part[0] | mask != part[0]:
+                    parts[parts.index(part)] = part[0] | mask, part[1]
+                continue
             members = {key: chance}
-            apart = []
-            for part in parts:
-                if elements.isdisjoint(part[0]):
-                    apart.append(part)
-                else:
-                    elements |= part[0]
-                    members |= part[1]
-            apart.append((elements, members))
-            parts = apart
+            for part in touching:
+                mask |= part[0]
+                members |= part[1]
+                parts.remove(part)
+            parts.append((mask, members))
         return [members for _, members in parts]
 
     def _component(self, classes: dict[_Class, Share]) -> Share:
@@ -140,8 +168,7 @@ class EdgeCounter(Generic[Share]):
         key = tuple(sorted(classes.items()))
         if key in self._known:
             return self._known[key]
-        sharing = self._sharing(classes)
-        element = max(sharing, key=lambda each: (sharing[each], -each))
+        element = self._commonest(classes)
         free: dict[_Class, Share] = {}
         by_digit: dict[int, list[tuple[_Class, Share]]] = {}
         for edge_class, chance in classes.items():
@@ -153,46 +180,65 @@ class EdgeCounter(Generic[Share]):
         share = self._one - self._one
         others = element - len(by_digit)
         if others and free:
-            share += self._covered(dict(free)) * others
+            share += self._covered(dict(free), []) * others
         for digit, hit in by_digit.items():
             conditioned = dict(free)
+            fresh = []
             for edge_class, chance in hit:
-                _join(conditioned, self._next_digit(edge_class, element, digit), chance, self._one)
-            share += self._covered(conditioned)
+                after = self._next_digit(edge_class, element, digit)
+                _join(conditioned, after, chance, self._one)
+                if chance == self._one:
+                    fresh.append(after)
+            share += self._covered(conditioned, sorted(fresh))
         share /= element
         self._known[key] = share
         return share
+
+    def _commonest(self, classes: dict[_Class, Share]) -> int:
+        """The base element in most slides, the smallest of equals."""
+        sharing: dict[int, int] = {}
+        for slide, _ in classes:
+            for element, _ in self._parts[slide]:
+                sharing[element] = sharing.get(element, 0) + 1
+        most = max(sharing.values())
+        return min(element for element, count in sharing.items() if count == most)
 
     def _next_digit(self, edge_class: _Class, element: int, digit: int) -> _Class:
         """The class after the digit of `element` is known to be `digit`, one of its own."""
         slide, residue = edge_class
         rest = slide // element
+        if residue == 0 and rest in self._parts:
+            return rest, 0
         power = dict(self._parts[slide])[element] // element
         if rest not in self._parts:
-            self._parts[rest] = tuple(
+            parts = tuple(
                 (each, power if each == element else old)
                 for each, old in self._parts[slide]
                 if each != element or power > 1
             )
+            self._add(rest, parts)
         other = rest // power
         of_other = residue % other
-        if power == 1 or residue == 0:
-            return rest, of_other if power == 1 else 0
+        if power == 1:
+            return rest, of_other
         of_power = (residue % (power * element) - digit) // element
         step = (of_power - of_other) * pow(other, -1, power) % power
         return rest, of_other + other * step
 
 
-def _drop_contained(classes: dict[_Class, Share], one: Share) -> None:
-    """Step 1, in place."""
-    sure = sorted(key for key, chance in classes.items() if chance == one)
-    for slide, residue in sure:
-        if (slide, residue) in classes:
-            contained = [
-                key
-                for key in classes
-                if key[0] % slide == 0 and key[1] % slide == residue and key != (slide, residue)
-            ]
+def _drop_contained(classes: dict[_Class, Share], fresh: list[_Class], one: Share) -> None:
+    """Step 1, in place, for the classes that those in `fresh`, ascending, contain.
+
+    If there was none before, these are all: step 2 leaves no sure class smaller, and a class
+    that shrinks because its own factor or a digit went lies in an old sure class only if it did so
+    before.
+    """
+    for slide, residue in fresh:
+        if classes.get((slide, residue)) != one:
+            continue
+        contained = [key for key in classes if key[0] % slide == 0 and key[1] % slide == residue]
+        if len(contained) > 1:
+            contained.remove((slide, residue))
             for key in contained:
                 del classes[key]
 

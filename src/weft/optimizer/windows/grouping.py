@@ -95,7 +95,8 @@ class Grouping:
             return None
         if not self.lower_bound:
             return 0.0 if not self.cost else float("inf")
-        return max(0.0, float(self.cost) / self.lower_bound - 1)
+        most = float(self.cost) * (1 + self.cost_error)
+        return max(0.0, most / self.lower_bound - 1)
 
     @cached_property
     def group_of(self) -> NDArray[np.int64]:
@@ -108,6 +109,10 @@ class Grouping:
     def group_mapping(self) -> dict[str, int]:
         """The group-mapping table: which group each query is in."""
         return dict(zip(self.workload.names, self.group_of.tolist()))
+
+    def with_bound(self, lower_bound: float) -> Grouping:
+        """The same, with a cost that no grouping is below."""
+        return replace(self, lower_bound=lower_bound)
 
     def under(self, model: CostModel) -> Grouping:
         """The same groups, costed and run under another model."""

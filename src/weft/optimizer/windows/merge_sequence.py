@@ -69,8 +69,9 @@ class MergeSequence:
         self._members: list[frozenset[int]] = [frozenset(group) for group in self._start]
         self._fixed = per_fragment
         count = len(self._start)
-        matrix = rates.common() if common is None else common.copy()
+        matrix = rates.common() if common is None else common
         if start is None:
+            matrix = matrix if common is None else matrix.copy()
             self._rates = rates.rates.copy()
             self._weights = per_fragment + per_overlap * rates.overlaps
             self._exact = np.ones((count, count), dtype=np.bool_)
@@ -108,10 +109,11 @@ class MergeSequence:
 
     def _between_groups(self, matrix: NDArray[np.floating]) -> NDArray[np.floating]:
         """Upper bounds of common edges between groups, from those between edge sets."""
-        membership = np.zeros((len(self._start), len(self._search)), dtype=matrix.dtype)
-        for place, group in enumerate(self._start):
-            membership[place, list(group)] = 1
-        bounds = membership @ matrix @ membership.T
+        order = [edge_set for group in self._start for edge_set in group]
+        bounds = matrix[np.ix_(order, order)]
+        if len(order) > len(self._start):
+            begins = np.cumsum([0, *(len(group) for group in self._start[:-1])])
+            bounds = np.add.reduceat(np.add.reduceat(bounds, begins, axis=0), begins, axis=1)
         smaller = np.minimum(self._rates[:, None], self._rates[None, :])
         return np.asarray(np.minimum(bounds, smaller), dtype=matrix.dtype)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from weft.optimizer.windows.best import best
 from weft.optimizer.windows.cost import CostModel, Number
 from weft.optimizer.windows.grouping import Grouping
 from weft.optimizer.windows.insert_then_weave import insert_then_weave
@@ -32,4 +33,5 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     "weaveshare": weaveshare,
     "insert-then-weave": insert_then_weave,
     "triweave": triweave,
+    "best": best,
 }

@@ -2,29 +2,30 @@
 
 An optimizer asks for the rates of thousands of sets, most of them small. Rates are counted
 (`edge_bitset`, `edge_counting`) and remembered; where counting takes too many steps the set is
-estimated from few points (`edge_sampling`, two per cent). A search may be led by such a guess: the
+guessed from sample times (`cover_pool`, about one per cent). A search may be led by such a guess: the
 rates and the cost that a plan states are computed by `edges`, with its guarantees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.algebra.window import EdgeClass
 from weft.optimizer.windows.common_edges import CommonEdges, Floats
+from weft.optimizer.windows.cover_pool import CoverPool
 from weft.optimizer.windows.edge_bitset import composite_slide, count_edges
 from weft.optimizer.windows.edge_counting import EdgeCounter, OutOfSteps
-from weft.optimizer.windows.edge_sampling import estimate_covered
 from weft.optimizer.windows.edges import without_contained
 from weft.optimizer.windows.slices import base_pane
 from weft.optimizer.windows.workload import Workload
 
 _SMALL_PERIOD = 1 << 12
 _STEPS = 20_000
-_GUESS_ERROR = 0.02
 _FLOAT64_SETS = 4096
 
 
@@ -44,10 +45,18 @@ class SearchRates:
         self._known: dict[frozenset[int], float] = {}
         self.rates: Floats = self._common.rates
         self.overlaps: Floats = np.array([float(each) for each in workload.overlaps])
-        self.evaluations = 0
+        self.guessed = False
+        """Whether any rate so far was too long to count."""
+        self.work = 0
+        """Steps of counting so far: what a search has cost, the same on every machine."""
 
     def __len__(self) -> int:
         return len(self._sets)
+
+    @cached_property
+    def pool(self) -> CoverPool:
+        """Sample edges of all sets."""
+        return CoverPool(self._sets, self.rates)
 
     def common(self) -> Floats:
         """The rates of the edges that any two sets have in common; in 32 bits for many sets,
@@ -65,6 +74,10 @@ class SearchRates:
                 matrix[low:high] = rows
         return matrix
 
+    def common_rows(self, edge_sets: NDArray[np.int64]) -> Floats:
+        """Some rows of that matrix, in 64 bits."""
+        return np.concatenate([self._common.rows(each, each + 1) for each in edge_sets.tolist()])
+
     def union(self, edge_sets: Iterable[int]) -> float:
         """The rate of all edges of the sets."""
         key = edge_sets if isinstance(edge_sets, frozenset) else frozenset(edge_sets)
@@ -77,15 +90,18 @@ class SearchRates:
         return rate
 
     def _share(self, edge_sets: frozenset[int]) -> float:
-        self.evaluations += 1
         classes = without_contained(edge for each in edge_sets for edge in self._sets[each])
         period = composite_slide(classes, _SMALL_PERIOD)
         if period is not None:
+            self.work += len(classes)
             return count_edges(classes, period) / period
         try:
-            return self._counter.covered(classes, _STEPS)
+            share = self._counter.covered(classes, _STEPS)
         except OutOfSteps:
-            return estimate_covered(classes, error=_GUESS_ERROR).share
+            share = self.pool.union(edge_sets) * self._pane / self._unit
+            self.guessed = True
+        self.work += self._counter.steps
+        return share
 
 
 _rates: WeakKeyDictionary[Workload, SearchRates] = WeakKeyDictionary()
