@@ -32,6 +32,8 @@ MESSAGES: dict[str, str] = {
     "WATERMARK": "stream '{name}' needs a watermark delay: {detail}",
     # the project
     "PROJECT": "{detail}",
+    # a table of windows
+    "BAD_TABLE": "{detail}",
     # running
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
     "NOTHING_TO_RUN": "no query is registered",
@@ -134,6 +136,12 @@ class ProjectError(WeftError):
     """A project folder that cannot be read."""
 
     kind = "project"
+
+
+class TableError(WeftError):
+    """A table of windows that cannot be read."""
+
+    kind = "table"
 
 
 class CheckpointError(WeftError):

@@ -12,6 +12,7 @@ from weft.cli.doctor import doctor
 from weft.cli.explaining import explain
 from weft.cli.init import init
 from weft.cli.output import Commands
+from weft.cli.plan import plan
 from weft.cli.registration import drop, list_queries, register
 from weft.cli.results import results
 from weft.cli.running import run
@@ -49,6 +50,7 @@ app.command("list")(list_queries)
 app.command()(explain)
 app.command()(run)
 app.command()(results)
+app.command()(plan)
 app.command()(doctor)
 app.command("demo")(demo)
 app.command()(bench)

@@ -1,0 +1,137 @@
+"""best: weft's own optimizer, never worse than any other, with a bound on what is left.
+
+1. Thirteen edge sets or fewer: the optimum over all partitions (`exact_partition`).
+2. More: the groups of every other optimizer are starts; from the cheapest ones a local search
+   merges, splits and moves (`local_search`). The cheapest of all is returned, with a cost that no
+   grouping is below (`lower_bound`); their ratio is the gap.
+A model whose `per_overlap` is 0 needs no search: edge rates are subadditive, E_ij ≤ Eᵢ + E_j, so
+every merge lowers the cost and one group is the optimum.
+Without a model both of the papers' are tried, and the cheaper plan is taken: with rows fewer than
+edges, or with one group, TwoOps wins.
+Time: bounded by a number of steps of edge counting; 1000 queries over any slides up to 10,000
+take a few seconds. Space: O(n²).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from weft.optimizer.windows.cost import CostModel, Number, TriOps, TwoOps
+from weft.optimizer.windows.exact_partition import MOST_EDGE_SETS, exact_partition
+from weft.optimizer.windows.grouping import Grouping, grouping
+from weft.optimizer.windows.insert_then_weave import first_come, insert
+from weft.optimizer.windows.local_search import LocalSearch
+from weft.optimizer.windows.lower_bound import lower_bound
+from weft.optimizer.windows.merge_sequence import MergeSequence, merge_sequence
+from weft.optimizer.windows.search_rates import SearchRates, search_rates
+from weft.optimizer.windows.workload import Workload
+
+_DESCENT_WORK = 300_000
+_ITERATION_WORK = 400_000
+_MOST_SEARCHED = 4096
+"""Above this many edge sets the starts are not improved: the memory of a search grows with n²."""
+
+Groups = Sequence[Sequence[int]]
+
+
+def best(workload: Workload, rate: Number, model: CostModel | None = None) -> Grouping:
+    """The cheapest grouping found, and a bound; under the cheaper model unless told otherwise.
+
+    >>> from weft.algebra.window import Window
+    >>> from weft.optimizer.windows.workload import Windowed
+    >>> windows = {"a": Window(20, 10), "b": Window(60, 20), "c": Window(21, 7)}
+    >>> workload = Workload.of(Windowed(name, window) for name, window in windows.items())
+    >>> found = best(workload, 100)
+    >>> found.model.name, [group.queries for group in found.groups], found.gap
+    ('twoops', [('c', 'a', 'b')], 0.0)
+    """
+    if model is None:
+        plans = [best(workload, rate, each) for each in (TwoOps(), TriOps())]
+        return min(plans, key=lambda plan: plan.cost)
+    if not model.per_overlap:
+        plan = grouping("best", workload, rate, model, [range(len(workload.edge_sets))])
+        return plan.with_bound(float(plan.cost))
+    rates = search_rates(workload)
+    target = _Target(workload, Fraction(rate), model)
+    if len(rates) <= MOST_EDGE_SETS:
+        groups = exact_partition(rates, target.price, target.per_overlap, target.per_fragment)
+        plan = target.cheapest([groups, [range(len(rates))]])
+        return plan.with_bound(float(plan.cost)) if plan.exact else plan.with_bound(target.bound())
+    return target.cheapest(_candidates(workload, rates, target)).with_bound(target.bound())
+
+
+class _Target:
+    """What is minimized: a workload's cost under a model at a rate."""
+
+    def __init__(self, workload: Workload, rate: Fraction, model: CostModel) -> None:
+        self.workload = workload
+        self.rate = rate
+        self.model = model
+        self.rates = search_rates(workload)
+        self.price = float(model.price(rate, workload.edge_rate.value))
+        self.per_overlap = float(model.per_overlap)
+        self.per_fragment = float(model.per_fragment)
+
+    def cost(self, groups: Groups) -> float:
+        """As the searches see it: without the model's constant, some rates guessed."""
+        if len(groups) == 1:
+            edge_rate = self.workload.edge_rate.value
+            price = float(self.model.lone_price(self.rate, edge_rate))
+        else:
+            price = self.price * len(groups)
+        return price + sum(
+            self.rates.union(group)
+            * (self.per_fragment + self.per_overlap * float(self.rates.overlaps[list(group)].sum()))
+            for group in groups
+        )
+
+    def cheapest(self, candidates: Iterable[Groups]) -> Grouping:
+        """The plan of least cost. Guessed rates do not decide: then all plans are computed."""
+        ranked = sorted(candidates, key=self.cost)
+        if not self.rates.guessed:
+            ranked = ranked[:1]
+        plans = [grouping("best", self.workload, self.rate, self.model, each) for each in ranked]
+        return min(plans, key=lambda plan: plan.cost)
+
+    def bound(self) -> float:
+        """Less than or equal to the cost of every grouping, with the model's constant."""
+        edge_rate = self.workload.edge_rate
+        least = float(edge_rate) / (1 + edge_rate.error)
+        return float(self.model.constant(self.rate, self.workload.result_rate)) + lower_bound(
+            self.rates,
+            price=float(self.model.price(self.rate, least)),
+            lone_price=float(self.model.lone_price(self.rate, least)),
+            per_overlap=self.per_overlap,
+            per_fragment=self.per_fragment,
+            least_edge_rate=least,
+            most_edge_rate=float(edge_rate) / (1 - edge_rate.error),
+        )
+
+
+def _candidates(workload: Workload, rates: SearchRates, target: _Target) -> list[Groups]:
+    """The groups of the other optimizers, and what a search makes of them."""
+    weights = target.per_overlap, target.per_fragment
+    inserted = insert(rates, target.price, *weights, first_come(workload))
+    starts: list[Groups] = [
+        merge_sequence(workload, target.model).cut(target.price),
+        MergeSequence(rates, *weights, inserted).cut(target.price),
+    ]
+    if len(rates) <= _MOST_SEARCHED:
+        small_first = sorted(range(len(rates)), key=lambda each: (rates.rates[each], each))
+        starts.append(insert(rates, target.price, *weights, small_first))
+    others: list[Groups] = [
+        [range(len(rates))],
+        [(each,) for each in range(len(rates))],
+    ]
+    if len(rates) > _MOST_SEARCHED:
+        return starts + others
+    search = LocalSearch(rates, target.price, *weights, rates.common())
+    improved: list[Groups] = []
+    for start in starts:
+        search.start(start)
+        search.descend(_DESCENT_WORK // len(starts))
+        improved.append(search.groups)
+    search.start(min(improved, key=target.cost))
+    search.iterate(_ITERATION_WORK)
+    return [search.groups, *improved, *starts, *others]

@@ -1,0 +1,247 @@
+"""A cost that no grouping is below, so that a plan can state how far it is from the optimum at most.
+
+weft's own. Cost of a grouping: price·m + Σ_g E_g·(f + Σ_{q∈g} w_q) over edge sets q, with f the
+model's `per_fragment` and w_q = per_overlap·Ω_q. Three bounds hold for every number of groups m:
+
+Shares. Let x = E_g be the rate of a group, and suppose numbers a_q(x) with Σ_{q∈g} a_q(x) ≤ x for
+every group of rate x. Then price + x·(f + Σ w_q) ≥ Σ_{q∈g} (x·w_q + a_q(x)·(price / x + f)): each
+member pays for being read at rate x, and a share of the group's price. Whatever the groups, each q
+pays at least the least of that over x ≥ E_q, so
+    cost ≥ B(price),  B(μ) = Σ_q min over x ∈ [E_q, E] of x·w_q + a_q(x)·(μ / x + f).
+With another μ than the price, m groups cost at least m·(price - μ) + B(μ).
+
+Numbers a_q. Give each edge t of a group to its members that have it, in some way; a_q is the rate
+of what q gets, so the a_q add up to E_g = x. Let ρ_qr be the share of q's edges that r has, too.
+- equally: q gets 1 / c(t) of t, where c counts the members that have it. c is a whole number of mean
+  1 + Σ_{r∈g, r≠q} ρ_qr over q's edges, and 1/c is convex: q gets at least E_q·h(1 + Σ ρ_qr), where h
+  joins the points (k, 1/k) by lines.
+- by rank: t goes to the member of highest rank that has it; q gets at least
+  E_q·(1 - Σ_{r∈g of higher rank} ρ_qr), and never less than 0. Ranks: by rate, up or down.
+Members of g are unknown, but Σ ρ_qr over them is at most a knapsack: maximize Σ ρ_qr·y_r over
+0 ≤ y_r ≤ 1 with E_r ≤ x and Σ a_r·y_r ≤ x, for numbers a that are already known to be valid; its
+Lagrangian bound θ·x + Σ max(0, ρ_qr - θ·a_r) holds for any θ ≥ 0. Begin without the knapsack, then
+use each result to improve the next. Mixtures of valid numbers are valid.
+Rates are split into levels X_k ≤ x ≤ X_{k+1}; within one the numbers are taken for X_{k+1}, which
+only makes them smaller, and x is free.
+
+Nesting. E_g is at least the largest E_q in it. With that in its place the best grouping cuts the
+sets, in order of rate, into m runs: dynamic programming gives the least cost for each m.
+
+One group. Its cost is known.
+
+The bound is the least over m of the largest of these.
+Time: O(levels · n²) in NumPy for n ≤ `MOST_REFINED` edge sets; above, one pass without knapsacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.optimizer.windows.common_edges import Floats
+from weft.optimizer.windows.search_rates import SearchRates
+
+MOST_REFINED = 2000
+_LEVELS = 28
+_REFINEMENTS = 2
+_MULTIPLIERS = (1.0, 1.5, 2.2, 3.5, 6.0, 12.0)
+_COUNTED_GROUPS = 24
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Groups of rates [low, high]: the sets they may hold, by rate, and ways to share."""
+
+    low: float
+    high: float
+    count: int
+    shares: tuple[Floats, ...]
+
+
+def lower_bound(
+    rates: SearchRates,
+    price: float,
+    lone_price: float,
+    per_overlap: float,
+    per_fragment: float,
+    least_edge_rate: float,
+    most_edge_rate: float,
+) -> float:
+    """Less than or equal to the cost of every grouping, without the model's constant.
+
+    The rate of all sets together is between the last two numbers.
+    """
+    weights = per_overlap * rates.overlaps
+    single = lone_price + least_edge_rate * (per_fragment + float(weights.sum()))
+    if len(rates) == 1:
+        return single * (1 - _ROUNDING)
+    order = np.argsort(rates.rates, kind="stable")
+    own = rates.rates[order]
+    weights = weights[order]
+    levels = _levels(rates, order, own, max(most_edge_rate, float(own[-1])))
+    payments = _Payments(levels, own, weights, per_fragment)
+    shares = payments.bound(price)
+    runs = _runs(own, weights, price, per_fragment, min(len(own), _COUNTED_GROUPS))
+    # For at least `_COUNTED_GROUPS` groups: B(price), and the nesting bound without a count.
+    bounds = [max(shares, runs.any_number)]
+    smaller = [(mu, payments.bound(mu)) for mu in price * np.array([0.1, 0.25, 0.5, 0.75])]
+    larger = [(mu, payments.bound(mu)) for mu in price * np.array([1.3, 2.0, 4.0, 10.0])]
+    for count in range(2, min(len(own), _COUNTED_GROUPS) + 1):
+        counted = [count * (price - mu) + least for mu, least in (*smaller, *larger)]
+        bounds.append(max(shares, runs.counted[count], *counted))
+    return min(single, *bounds) * (1 - _ROUNDING)
+
+
+def _levels(
+    rates: SearchRates, order: NDArray[np.int64], own: Floats, edge_rate: float
+) -> list[_Level]:
+    """Levels from the least rate to that of all sets, with the shares of each."""
+    edges = np.geomspace(own[0], edge_rate * (1 + 1e-12), _LEVELS + 1)
+    counts = np.searchsorted(own, edges[1:] * (1 + 1e-12), side="right")
+    if len(own) > MOST_REFINED:
+        sums = _summed_meetings(rates, order, own, counts)
+        plain = [(own[:n] * _harmonic(1 + sums[:n, k]),) for k, n in enumerate(counts)]
+    else:
+        meetings = np.minimum(rates.common()[np.ix_(order, order)] / own[:, None], 1.0)
+        np.fill_diagonal(meetings, 0.0)
+        plain = [_shares(meetings[:n, :n], own[:n], x) for x, n in zip(edges[1:], counts)]
+    return [
+        _Level(float(low), float(high), int(count), shares)
+        for low, high, count, shares in zip(edges[:-1], edges[1:], counts, plain)
+    ]
+
+
+def _shares(meetings: Floats, own: Floats, rate: float) -> tuple[Floats, ...]:
+    """Valid shares for groups of at most this rate: equal, by rank up and down, and mixed."""
+    equal = own * _harmonic(1 + meetings.sum(axis=1))
+    for _ in range(_REFINEMENTS):
+        equal = np.maximum(equal, own * _harmonic(1 + _most_met(meetings, equal, rate)))
+    # Sets are in order of rate: above the diagonal are those of higher rate.
+    down = own * np.maximum(0, 1 - _most_met(np.triu(meetings), equal, rate))
+    up = own * np.maximum(0, 1 - _most_met(np.tril(meetings), equal, rate))
+    return equal, down, up, (equal + down) / 2, (equal + up) / 2
+
+
+def _most_met(meetings: Floats, shares: Floats, rate: float) -> Floats:
+    """For each set an upper bound of how often members of one group meet it."""
+    most = meetings.sum(axis=1)
+    for multiplier in _MULTIPLIERS:
+        over = np.maximum(meetings - multiplier * shares, 0).sum(axis=1)
+        # The set's own share is not left for the others.
+        most = np.minimum(most, multiplier * np.maximum(rate - shares, 0) + over)
+    return np.asarray(most)
+
+
+def _harmonic(mean: Floats) -> Floats:
+    """The largest convex function that is 1/k at every whole k.
+
+    >>> _harmonic(np.array([1.0, 1.5, 2.0, 3.5]))
+    array([1.        , 0.75      , 0.5       , 0.29166667])
+    """
+    whole = np.floor(mean)
+    part = mean - whole
+    return np.asarray((1 - part) / whole + part / (whole + 1))
+
+
+def _summed_meetings(
+    rates: SearchRates, order: NDArray[np.int64], own: Floats, counts: NDArray[np.int64]
+) -> Floats:
+    """For each set and level the sum of ρ over all others of the level, block by block."""
+    sums = np.empty((len(own), len(counts)))
+    block = max(1, (1 << 21) // len(own))
+    for low in range(0, len(own), block):
+        rows = order[low : low + block]
+        meeting = rates.common_rows(rows)[:, order] / own[low : low + block, None]
+        reached = np.cumsum(np.minimum(meeting, 1.0), axis=1)
+        sums[low : low + block] = reached[:, counts - 1] - 1.0
+    return np.maximum(sums, 0.0)
+
+
+class _Payments:
+    """What each set pays at least at each level, for any price."""
+
+    def __init__(
+        self, levels: Sequence[_Level], own: Floats, weights: Floats, per_fragment: float
+    ) -> None:
+        self._levels = levels
+        self._own = own
+        self._weights = weights
+        self._fixed = per_fragment
+
+    def bound(self, price: float) -> float:
+        """B(price), with the ways to share chosen level by level."""
+        ways = len(self._levels[0].shares)
+        table = np.full((ways, len(self._levels), len(self._own)), np.inf)
+        for place, level in enumerate(self._levels):
+            for way, shares in enumerate(level.shares):
+                table[way, place, : level.count] = self._least(level, shares, price)
+        return _choose(table)
+
+    def _least(self, level: _Level, shares: Floats, price: float) -> Floats:
+        own, weights = self._own[: level.count], self._weights[: level.count]
+        low = np.maximum(level.low, np.minimum(own, level.high))
+        # Where the weight is 0 the largest rate is best.
+        ideal = np.sqrt(price * shares / np.maximum(weights, 1e-300))
+        at = np.clip(ideal, low, level.high)
+        return np.asarray(at * weights + shares * (price / at + self._fixed))
+
+
+def _choose(table: Floats) -> float:
+    """The largest Σ_q min over levels, one way to share for each level: any choice is valid."""
+    ways, levels, _ = table.shape
+    totals = table.min(axis=1).sum(axis=1)
+    chosen = [int(np.argmax(totals))] * levels
+    best = float(totals.max())
+    for place in range(levels):
+        others = [k for k in range(levels) if k != place]
+        rest = table[[chosen[k] for k in others], others].min(axis=0) if others else np.inf
+        for way in range(ways):
+            total = float(np.minimum(rest, table[way, place]).sum())
+            if total > best:
+                best, chosen[place] = total, way
+    return best
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Least costs if a group's rate were that of its largest set."""
+
+    any_number: float
+    counted: list[float]
+    """By number of groups; the last entries are those of that many or more."""
+
+
+def _runs(own: Floats, weights: Floats, price: float, per_fragment: float, most: int) -> _Runs:
+    """Cut the sets, in order of rate, into runs that each pay their largest rate."""
+    total = np.append(0.0, np.cumsum(weights))
+
+    def extend(previous: Floats) -> Floats:
+        """The least cost of the first k sets, the last run added to `previous`."""
+        return np.array(
+            [np.inf]
+            + [
+                float(np.min(previous[:k] + own[k - 1] * (total[k] - total[:k] + per_fragment)))
+                + price
+                for k in range(1, len(total))
+            ]
+        )
+
+    free = np.full(len(total), np.inf)
+    free[0] = 0.0
+    for k in range(1, len(total)):
+        runs = own[k - 1] * (total[k] - total[:k] + per_fragment)
+        free[k] = float(np.min(free[:k] + runs)) + price
+    counted = [np.inf]
+    if len(own) <= MOST_REFINED:
+        row = np.full(len(total), np.inf)
+        row[0] = 0.0
+        for _ in range(most):
+            row = extend(row)
+            counted.append(float(row[-1]))
+    else:
+        counted += [float(free[-1])] * most
+    return _Runs(float(free[-1]), counted)

@@ -1,0 +1,114 @@
+"""Edge rates in floats for the optimizers' searches: fast, and always the same.
+
+An optimizer asks for the rates of thousands of sets, most of them small. Rates are counted
+(`edge_bitset`, `edge_counting`) and remembered; where counting takes too many steps the set is
+guessed from sample times (`cover_pool`, about one per cent). A search may be led by such a guess: the
+rates and the cost that a plan states are computed by `edges`, with its guarantees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.algebra.window import EdgeClass
+from weft.optimizer.windows.common_edges import CommonEdges, Floats
+from weft.optimizer.windows.cover_pool import CoverPool
+from weft.optimizer.windows.edge_bitset import composite_slide, count_edges
+from weft.optimizer.windows.edge_counting import EdgeCounter, OutOfSteps
+from weft.optimizer.windows.edges import without_contained
+from weft.optimizer.windows.slices import base_pane
+from weft.optimizer.windows.workload import Workload
+
+_SMALL_PERIOD = 1 << 12
+_STEPS = 20_000
+_FLOAT64_SETS = 4096
+
+
+class SearchRates:
+    """Rates, per unit of time, of the edge sets of one workload and of their unions."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._unit = workload.unit
+        pane, offset = base_pane(edge for each in workload.edge_sets for edge in each)
+        self._pane = pane
+        self._sets = [
+            tuple(EdgeClass(e.slide // pane, (e.residue - offset) // pane) for e in each)
+            for each in workload.edge_sets
+        ]
+        self._common = CommonEdges(workload.edge_sets, workload.unit)
+        self._counter = EdgeCounter(1.0, {each[0].slide for each in self._sets})
+        self._known: dict[frozenset[int], float] = {}
+        self.rates: Floats = self._common.rates
+        self.overlaps: Floats = np.array([float(each) for each in workload.overlaps])
+        self.guessed = False
+        """Whether any rate so far was too long to count."""
+        self.work = 0
+        """Steps of counting so far: what a search has cost, the same on every machine."""
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    @cached_property
+    def pool(self) -> CoverPool:
+        """Sample edges of all sets."""
+        return CoverPool(self._sets, self.rates)
+
+    def common(self) -> Floats:
+        """The rates of the edges that any two sets have in common; in 32 bits for many sets,
+        rounded up, so that they still are bounds."""
+        count = len(self)
+        kind = np.float64 if count <= _FLOAT64_SETS else np.float32
+        matrix = np.empty((count, count), dtype=kind)
+        block = max(1, (1 << 21) // count)
+        for low in range(0, count, block):
+            high = min(low + block, count)
+            rows = self._common.rows(low, high)
+            if kind is np.float32:
+                matrix[low:high] = np.nextafter(rows.astype(kind), np.float32(np.inf))
+            else:
+                matrix[low:high] = rows
+        return matrix
+
+    def common_rows(self, edge_sets: NDArray[np.int64]) -> Floats:
+        """Some rows of that matrix, in 64 bits."""
+        return np.concatenate([self._common.rows(each, each + 1) for each in edge_sets.tolist()])
+
+    def union(self, edge_sets: Iterable[int]) -> float:
+        """The rate of all edges of the sets."""
+        key = edge_sets if isinstance(edge_sets, frozenset) else frozenset(edge_sets)
+        if len(key) == 1:
+            return float(self.rates[next(iter(key))])
+        rate = self._known.get(key)
+        if rate is None:
+            rate = self._share(key) * self._unit / self._pane
+            self._known[key] = rate
+        return rate
+
+    def _share(self, edge_sets: frozenset[int]) -> float:
+        classes = without_contained(edge for each in edge_sets for edge in self._sets[each])
+        period = composite_slide(classes, _SMALL_PERIOD)
+        if period is not None:
+            self.work += len(classes)
+            return count_edges(classes, period) / period
+        try:
+            share = self._counter.covered(classes, _STEPS)
+        except OutOfSteps:
+            share = self.pool.union(edge_sets) * self._pane / self._unit
+            self.guessed = True
+        self.work += self._counter.steps
+        return share
+
+
+_rates: WeakKeyDictionary[Workload, SearchRates] = WeakKeyDictionary()
+
+
+def search_rates(workload: Workload) -> SearchRates:
+    """The rates of a workload; all optimizers share what one of them has counted."""
+    if workload not in _rates:
+        _rates[workload] = SearchRates(workload)
+    return _rates[workload]
