@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.crash.workload import DDL, QUERIES
 
@@ -17,14 +18,15 @@ import weft
 from weft.runtime.class_archive import java_options
 
 
-def open_weft(spark: object, folder: Path) -> weft.Weft:
+def open_weft(spark: object, folder: Path, **settings: Any) -> weft.Weft:
     """The workload's stream on its checkpoint."""
     source = (
         spark.readStream.schema(DDL)  # type: ignore[attr-defined]
         .option("maxFilesPerTrigger", 1)
         .parquet(str(folder / "input"))
     )
-    w = weft.Weft(spark, folder / "checkpoint", project="crash")  # type: ignore[arg-type]
+    checkpoint = folder / "checkpoint"
+    w = weft.Weft(spark, checkpoint, project="crash", **settings)  # type: ignore[arg-type]
     w.add_stream("s", source, time="ts", watermark="2 seconds")
     return w
 

@@ -22,7 +22,7 @@ from weft.kernel.coalesce import coalesced, interceded
 from weft.kernel.program import Program, compile_program
 from weft.kernel.state import EMPTY, Encoders, NodeState, load
 from weft.kernel.weave import Step, Woven, weave
-from weft.optimizer.share import share
+from weft.optimizer.share import Parts, share
 from weft.runtime.versions import ALWAYS
 
 STREAM = StreamSchema("s", (Field("ts", "timestamp"), Field("k", "string")), "ts", 0)
@@ -93,19 +93,19 @@ def _lifted(text: str, values: list[int], rows: int) -> Any:
     }
 
 
-class Parts:
+class Drawn:
     """Weave groups as drawn: the part of each query, by its place."""
 
     sharing = Sharing("drawn")
 
     def __init__(self, parts: list[int], levels: int) -> None:
-        self._parts, self.levels = parts, levels
+        self._parts, self._levels = parts, levels
 
-    def parts(self, queries: Sequence[Query]) -> list[list[Query]]:
+    def parts(self, queries: Sequence[Query]) -> Parts:
         found: dict[int, list[Query]] = defaultdict(list)
         for query in queries:
             found[self._parts[int(query.id[2:]) % len(self._parts)]].append(query)
-        return list(found.values())
+        return Parts(self._levels, list(found.values()))
 
 
 def states(
@@ -169,7 +169,7 @@ CASES = st.lists(st.tuples(windows(), st.sampled_from([None, ODD])), min_size=1,
     st.integers(1, 70),
     st.sampled_from(["dense", "search", "sparse", "ranks"]),
     st.booleans(),
-    st.none() | st.builds(Parts, st.lists(st.integers(0, 2), min_size=1), st.sampled_from([2, 3])),
+    st.none() | st.builds(Drawn, st.lists(st.integers(0, 2), min_size=1), st.sampled_from([2, 3])),
 )
 def test_every_window_of_every_query(
     specs: list[tuple[Window, Expression | None]],
@@ -178,7 +178,7 @@ def test_every_window_of_every_query(
     length: int,
     search: str,
     merge: bool,
-    weaving: Parts | None,
+    weaving: Drawn | None,
 ) -> None:
     queries = [query(i, window, where) for i, (window, where) in enumerate(specs)]
     plan = share(1, STREAM, queries, {q.id: ALWAYS for q in queries}, weaving)

@@ -39,16 +39,23 @@ def flushed_batches() -> list[list[dict[str, object]]]:
     return list(itertools.chain.from_iterable((rows, []) for rows in workload.batches()))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("seed", "sharing"),
+    [
+        (0, {}),
+        (1, {"optimizer": "noshare", "model": "twoops"}),
+        (2, {"optimizer": "triweave", "model": "triops"}),
+    ],
+)
 def test_random_registrations_and_drops_between_batches(
-    spark: SparkSession, tmp_path: Path, seed: int
+    spark: SparkSession, tmp_path: Path, seed: int, sharing: dict[str, str]
 ) -> None:
     """Each query is registered before one batch and dropped before a later one, or never."""
     chance = random.Random(seed)
     starts = {name: chance.choice([0, 0, 1, 2, 3]) for name in NAMES}
     stops = {name: chance.choice([5, 99, 99]) for name in NAMES}
     feed = Feed(tmp_path)
-    w = open_weft(session(spark), tmp_path)
+    w = open_weft(session(spark), tmp_path, **sharing)
     complete_from: dict[str, int | None] = {}
     found: dict[str, list[tuple[int, tuple[object, ...]]]] = {name: [] for name in NAMES}
     for batch in range(workload.BATCHES):

@@ -20,10 +20,21 @@ from tests.support.harness import run_weft
 
 _numbers = itertools.count()
 
+SHARING = (
+    {},
+    {"optimizer": "noshare", "model": "triops"},
+    {"optimizer": "noshare", "model": "twoops"},
+    {"optimizer": "triweave", "model": "triops"},
+    {"optimizer": "weaveshare", "model": "twoops"},
+    {"optimizer": "noshare", "model": "calibrated"},
+    {"optimizer": "best", "model": "triops"},
+)
+
 
 def check(spark: SparkSession, root: Path, case: Case, style: Style, **settings: Any) -> int:
     """Compare all queries of a case; how many rows were compared. Spark compiles its plans in one
-    case of four and interprets them in the others, which is quicker for a few rows."""
+    case of four and interprets them in the others, which is quicker for a few rows. Cases take turns in who
+    chooses the weave groups."""
     number = next(_numbers)
     texts = {f"q{i}": query.sql("s", style) for i, query in enumerate(case.queries)}
     outcome = run_weft(
@@ -35,6 +46,7 @@ def check(spark: SparkSession, root: Path, case: Case, style: Style, **settings:
         directory=root / str(number),
         spark_settings=plain_spark.INTERPRETED if number % 4 else None,
         ansi=case.ansi,
+        **SHARING[number % len(SHARING)],
         **settings,
     )
     compared = 0

@@ -126,8 +126,8 @@ class Sharing:
     optimizer: str = "shared"
     model: str = "calibrated"
     rate: float = 1000.0
-    keys: float = 1.0
-    step: float = 1.0
+    keys: float = 100.0
+    step: float = 10.0
     measured: bool = False
 
 

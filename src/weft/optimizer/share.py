@@ -11,6 +11,7 @@ node's get fragments of their own at level 2. With two levels (TwoOps) every par
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from weft.algebra.aggregate import Aggregate, lift
@@ -22,29 +23,29 @@ from weft.optimizer.predicates.bits import bits
 from weft.optimizer.windows.slices import irreducible, slices
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The queries of a node, each in one part; with two `levels` every part has a node."""
+
+    levels: int
+    parts: Sequence[Sequence[Query]]
+
+
 class Weaving(Protocol):
     """Chooses which queries of a node read the same fragments."""
 
     @property
     def sharing(self) -> Sharing: ...
-    @property
-    def levels(self) -> int:
-        """2 if every part has a sub-aggregation of its own, else 3."""
-        ...
-
-    def parts(self, queries: Sequence[Query]) -> Sequence[Sequence[Query]]:
-        """The queries of a node, each in one part."""
-        ...
+    def parts(self, queries: Sequence[Query]) -> Parts: ...
 
 
 class OnePart:
     """All queries of a node read the node's own fragments (Shared Time Slices)."""
 
     sharing = Sharing()
-    levels = 3
 
-    def parts(self, queries: Sequence[Query]) -> Sequence[Sequence[Query]]:
-        return [queries]
+    def parts(self, queries: Sequence[Query]) -> Parts:
+        return Parts(3, [queries])
 
 
 def share(
@@ -60,8 +61,9 @@ def share(
     nodes: list[Node] = []
     groups: list[WeaveGroup] = []
     for base, readers in _by_group_node(queries).items():
-        parts = [part for part in weaving.parts(readers) if part]
-        two_levels = weaving.levels == 2 and len(parts) > 1
+        woven = weaving.parts(readers)
+        parts = [part for part in woven.parts if part]
+        two_levels = woven.levels == 2 and len(parts) > 1
         if not two_levels:
             nodes += _nodes(readers, stream, ())
         for part in parts:

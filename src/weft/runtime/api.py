@@ -22,12 +22,14 @@ from weft.explain import Explanation, FallbackNote, explain
 from weft.kernel.program import family
 from weft.kernel.results import QUERY_COLUMN, output_names
 from weft.optimizer.share import share
+from weft.optimizer.weaving import WindowWeaving, check_sharing
 from weft.runtime.checkpoint import open_checkpoint
 from weft.runtime.fallback import FallbackRun, fallback_results
 from weft.runtime.lease import Lease
 from weft.runtime.log import StreamLog
 from weft.runtime.loom import Loom
 from weft.runtime.registry import Registry
+from weft.runtime.replanning import measured_sharing
 from weft.runtime.run import Run, StreamRun
 from weft.runtime.settings import Settings
 from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder
@@ -54,6 +56,7 @@ class Weft:
     ) -> None:
         self._spark = spark
         self._settings = Settings(**settings)
+        check_sharing(self._settings.optimizer, self._settings.model)
         self._storage = Storage(os.fspath(checkpoint))
         lanes = self._settings.lanes or max(2, spark.sparkContext.defaultParallelism)
         self._identity = open_checkpoint(self._storage, project, lanes)
@@ -184,7 +187,8 @@ class Weft:
             if [query.id for query in plan.queries] == [query.id for query in queries]:
                 return plan
         schema = self._registry.sources[stream].schema
-        return share(0, schema, queries, {query.id: ALWAYS for query in queries})
+        weaving = WindowWeaving(measured_sharing(self._settings, last))
+        return share(0, schema, queries, {query.id: ALWAYS for query in queries}, weaving)
 
     def explain(self, name: str | None = None) -> Explanation:
         """The shared plan, who shares what, and what it saves; of one query, if named."""

@@ -24,11 +24,12 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.algebra.plan import SharedPlan
+from weft.algebra.plan import SharedPlan, Sharing
 from weft.algebra.query import Query, StreamSchema
 from weft.errors import CheckpointError, RunError
 from weft.kernel.program import Program, compile_program
 from weft.kernel.weave import Step
+from weft.optimizer.weaving import WindowWeaving
 from weft.runtime import resultfiles, statefiles
 from weft.runtime.failpoints import reach
 from weft.runtime.lease import Lease
@@ -36,6 +37,7 @@ from weft.runtime.log import Commit, Entry, Intent, StreamLog
 from weft.runtime.openstate import OpenState
 from weft.runtime.placement import Outcome, use_lanes, weave_here, weave_in_lanes
 from weft.runtime.projection import project
+from weft.runtime.replanning import drifted, measured_sharing, pays, updated_measures
 from weft.runtime.settings import Settings, session_settings
 from weft.runtime.sinks import ResultStore, RouteSink, Sink, StepResults
 from weft.runtime.step import Halted, Hooks, Progress, StepFailed, StepWork
@@ -71,6 +73,8 @@ class Loom:
         self._program: Program | None = None
         self._in_lanes = False
         self._resuming = True
+        self._planned_for: Sharing | None = None
+        """What the weave groups were last chosen for, or found to be still right for."""
         self._session: SparkSession | None = None
         """Spark's own copy of the session for the stream: later changes to the user's session
         do not reach it."""
@@ -231,16 +235,30 @@ class Loom:
             self.log.put_intent(intent)
 
     def _current_plan(self) -> SharedPlan:
-        """The last plan if the queries are the same, else a new version."""
+        """The last plan if the queries are the same and its groups still pay, else a new version."""
         queries = self._hooks.queries()
         if self._last is not None:
             plan = self.log.plan(self._last.plan_version)
             if [query.id for query in plan.queries] == [query.id for query in queries]:
-                return plan
+                return self._replanned(plan, self._last)
         return self._new_plan(queries)
 
+    def _replanned(self, plan: SharedPlan, last: Commit) -> SharedPlan:
+        """The same queries under other weave groups, if the stream has drifted so far that these
+        pay; between two steps, without touching state."""
+        sharing = measured_sharing(self._settings, last)
+        if not drifted(self._planned_for or plan.sharing, sharing, self._settings.replan_drift):
+            return plan
+        self._planned_for = sharing
+        if not pays(plan, sharing):
+            return plan
+        return self._new_plan(plan.queries)
+
     def _new_plan(self, queries: Sequence[Query]) -> SharedPlan:
-        plan = next_plan(self.log, self.stream, queries, self._last)
+        sharing = measured_sharing(self._settings, self._last)
+        self._planned_for = sharing
+        weaving = WindowWeaving(sharing)
+        plan = next_plan(self.log, self.stream, queries, self._last, weaving)
         self.log.put_plan(plan)
         reach("after_plan")
         return plan
@@ -397,6 +415,9 @@ class Loom:
             totals[name] = totals.get(name, 0) + work.count(name)
         for name, count in outcome.operations.items():
             totals[name] = totals.get(name, 0) + count
+        advance = seen - last.max_event_time if seen and last and last.max_event_time else 0
+        fragments = sum(entry["rows"] for entry in work.new_files)
+        totals |= updated_measures(totals, advance, work.count("rows"), fragments, plan)
         totals["seconds"] = totals.get("seconds", 0.0) + time.perf_counter() - work.started
         if seen is not None and "first_event" not in totals:
             totals |= {"first_event": seen, "first_rows": totals["rows"]}

@@ -21,6 +21,8 @@ class Settings:
     `driver_cap_bytes` and lanes above. `lanes`: how many (default: the session's parallelism).
     `idle_seconds`: how long a stream must be quiet before due windows are flushed.
     `sink_tries`: how often a failing sink is tried on the same batch.
+    `optimizer`, `model`: who chooses the weave groups, and by which cost (docs/sharing.md).
+    `replan_drift`: by which factor the rate must change before groups are chosen again.
     """
 
     kernel: Literal["auto", "driver", "lanes"] = "auto"
@@ -29,6 +31,9 @@ class Settings:
     idle_seconds: float = 1.0
     sink_tries: int = 3
     sink_pause_seconds: float = 0.5
+    optimizer: str = "best"
+    model: str = "calibrated"
+    replan_drift: float = 2.0
 
 
 def session_settings(spark: SparkSession) -> dict[str, str]:

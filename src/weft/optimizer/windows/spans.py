@@ -1,0 +1,94 @@
+"""Groups by how long their fragments stay open: the optimizer for weft's own cost.
+
+weft's own. The kernel is incremental, so a result costs the same whatever its range, and the
+overlap factor Ω leaves the cost. What is left: at every step each group scans its open fragments.
+A group of edge rate Eᵢ whose longest range is Rᵢ keeps Eᵢ·(Rᵢ + T) of them for every key, T being
+the event time of a step, and there are 1/T steps in a second. With K keys, in seconds per second:
+
+    λ·row + [m > 1] m·E·K·coalesce + Σ Eᵢ·K·(Rᵢ + T)/T·scan + Σ_q K/slide_q·result
+
+Only the second and third term depend on the grouping. Sharing is free among windows of like
+ranges (edge rates are subadditive); it is not between a one-second alert and a one-day report,
+which would keep a day of one-second fragments.
+
+Preconditions: none. Computes the cheapest cut of the windows, in order of their ranges by powers
+of two, into runs; optimal among these, not among all partitions. Windows of equal edges are put
+where the longest of them is, which costs nothing.
+Time: O(b²) edge rates for b powers of two that occur, rarely more than ten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.optimizer.windows.calibration import Constants
+from weft.optimizer.windows.search_rates import search_rates
+from weft.optimizer.windows.workload import Workload
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class OpenSpans:
+    """The cost above, for a workload whose times are in ticks."""
+
+    workload: Workload
+    ranges: tuple[int, ...]
+    """The longest range of each edge set, in ticks."""
+    keys: float
+    step: float
+    """Units of event time in a step."""
+    constants: Constants
+
+    def cost(self, groups: Groups) -> float:
+        """Seconds per unit of time at levels 2 and 3, as far as the grouping decides them.
+
+        >>> from weft.algebra.window import Window
+        >>> from weft.optimizer.windows.workload import Windowed
+        >>> workload = Workload.of([Windowed("a", Window(10, 1)), Windowed("b", Window(1000, 50))])
+        >>> costs = OpenSpans(workload, (10, 1000), 1, 1, Constants(1, 1, 1, 1))
+        >>> costs.cost(((0, 1),)), round(costs.cost(((0,), (1,))), 3)
+        (1001.0, 33.02)
+        """
+        level3 = sum(self._level3(group) for group in groups)
+        return level3 + (len(groups) * self._price() if len(groups) > 1 else 0.0)
+
+    def _level3(self, group: tuple[int, ...]) -> float:
+        longest = max(self.ranges[each] for each in group) / self.workload.unit
+        open_fragments = search_rates(self.workload).union(group) * (longest + self.step)
+        return open_fragments / self.step * self.keys * self.constants.scan
+
+    def _price(self) -> float:
+        edge_rate = search_rates(self.workload).union(range(len(self.workload.edge_sets)))
+        return edge_rate * self.keys * self.constants.coalesce
+
+    def groups(self) -> Groups:
+        """The cheapest cut into runs."""
+        runs = self._by_magnitude()
+        price = self._price() if len(runs) > 1 else 0.0
+        least: list[float] = [0.0]
+        begin: list[int] = [0]
+        for end in range(1, len(runs) + 1):
+            costs = [
+                least[start] + price + self._level3(tuple(sum(runs[start:end], ())))
+                for start in range(end)
+            ]
+            begin.append(int(np.argmin(costs)))
+            least.append(costs[begin[-1]])
+        cut: list[tuple[int, ...]] = []
+        end = len(runs)
+        while end:
+            cut.append(tuple(sorted(sum(runs[begin[end] : end], ()))))
+            end = begin[end]
+        whole = (tuple(range(len(self.workload.edge_sets))),)
+        return min((whole, tuple(reversed(cut))), key=self.cost)
+
+    def _by_magnitude(self) -> list[tuple[int, ...]]:
+        """Edge sets by the power of two of their ranges, ascending."""
+        found: dict[int, tuple[int, ...]] = {}
+        for each, length in enumerate(self.ranges):
+            magnitude = length.bit_length()
+            found[magnitude] = (*found.get(magnitude, ()), each)
+        return [found[magnitude] for magnitude in sorted(found)]

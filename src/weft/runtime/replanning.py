@@ -1,0 +1,79 @@
+"""When to choose weave groups again: what a stream's steps measured, and whether it pays.
+
+Steps measure, as moving averages over the last few of them: rows per second of event time, seconds
+of event time per step, and groups per fragment. The optimizer runs again if one of them has
+changed by a factor; its groups are taken if they cost clearly less than those in use. Nothing else
+changes with them: the files of a node hold fine fragments, whatever the groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.algebra.plan import SharedPlan, Sharing
+from weft.optimizer.share import share
+from weft.optimizer.weaving import WindowWeaving, fragment_rate, parts_of, sharing_cost
+from weft.runtime.log import Commit
+from weft.runtime.settings import Settings
+
+_WEIGHT_OF_LAST = 0.3
+_WORTH_IT = 0.9
+_MICROS = 1_000_000
+
+
+def updated_measures(
+    known: dict[str, Any], advance: int, rows: int, fragments: int, plan: SharedPlan
+) -> dict[str, float]:
+    """The averages after a step in which event time went on by `advance` microseconds."""
+    if advance <= 0 or not rows:
+        return {}
+    seconds = advance / _MICROS
+    made = sum(fragment_rate(node.fragments) for node in plan.nodes) * seconds
+    now = {"rate": rows / seconds, "step": seconds, "keys": max(fragments / max(made, 1.0), 1.0)}
+    return {
+        name: value if name not in known else known[name] + _WEIGHT_OF_LAST * (value - known[name])
+        for name, value in now.items()
+    }
+
+
+def measured_sharing(settings: Settings, last: Commit | None) -> Sharing:
+    """What an optimizer should know now."""
+    measures = last.metrics if last is not None else {}
+    if "rate" not in measures:
+        return Sharing(settings.optimizer, settings.model)
+    return Sharing(
+        settings.optimizer,
+        settings.model,
+        rate=measures["rate"],
+        keys=measures["keys"],
+        step=measures["step"],
+        measured=True,
+    )
+
+
+def drifted(then: Sharing, now: Sharing, factor: float) -> bool:
+    """Whether groups chosen for `then` should be looked at again."""
+    if (then.optimizer, then.model) != (now.optimizer, now.model):
+        return True
+    if not now.measured:
+        return False
+    pairs = ((then.rate, now.rate), (then.keys, now.keys), (then.step, now.step))
+    return not then.measured or any(max(a, b) > factor * min(a, b) for a, b in pairs)
+
+
+def pays(plan: SharedPlan, sharing: Sharing) -> bool:
+    """Whether the optimizer's groups for what is known now cost clearly less than the plan's."""
+    woven = share(0, plan.stream, plan.queries, {}, WindowWeaving(sharing))
+    if _mapping(woven) == _mapping(plan):
+        return False
+    other = (sharing.optimizer, sharing.model) != (plan.sharing.optimizer, plan.sharing.model)
+    return other or sharing_cost(woven, sharing) < _WORTH_IT * sharing_cost(plan, sharing)
+
+
+def _mapping(plan: SharedPlan) -> set[tuple[frozenset[str], bool]]:
+    """The group-mapping table: the members of every part, and whether it has its own node."""
+    return {
+        (frozenset(query.id for query in part), plan.node_of(part[0].id, base) != base)
+        for base, parts in parts_of(plan).items()
+        for part in parts
+    }
