@@ -6,7 +6,7 @@ from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.algebra.types import SqlType
 from weft.explain import Explanation, FallbackNote, explain
-from weft.optimizer.share import share
+from weft.optimizer.share import Weaving, share
 from weft.sql import AnalysisProblem, bind, statements
 
 COLUMNS = {
@@ -37,7 +37,12 @@ class NoAnalyzer:
         raise AssertionError(f"Spark is asked for the names of {expressions}")
 
 
-def explained(sql: str, only: str | None = None, rate: float | None = None) -> Explanation:
+def explained(
+    sql: str,
+    only: str | None = None,
+    rate: float | None = None,
+    weaving: Weaving | None = None,
+) -> Explanation:
     """The explanation of all statements of a text, over the streams bids and clicks."""
     streams = {schema.name: schema for schema in (BIDS, CLICKS)}
     queries: list[Query] = []
@@ -49,12 +54,13 @@ def explained(sql: str, only: str | None = None, rate: float | None = None) -> E
             queries.append(bound)
         else:
             notes.append(FallbackNote(name, bound.stream, bound.reason))
-    plans = [_plan(schema, queries) for schema in streams.values()]
+    plans = [_plan(schema, queries, weaving) for schema in streams.values()]
     return explain([plan for plan in plans if plan.queries], notes, only, rate=rate)
 
 
-def _plan(schema: StreamSchema, queries: list[Query]) -> SharedPlan:
-    return share(0, schema, [query for query in queries if query.stream == schema.name], {})
+def _plan(schema: StreamSchema, queries: list[Query], weaving: Weaving | None) -> SharedPlan:
+    own = [query for query in queries if query.stream == schema.name]
+    return share(0, schema, own, {}, weaving)
 
 
 def numbered(template: str, count: int, prefix: str = "q") -> str:

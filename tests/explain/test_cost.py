@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.explain.support import explained, numbered
 
+from weft.algebra.plan import Sharing
 from weft.algebra.window import EdgeClass, Window
 from weft.explain.cost import SECOND, edge_rate, fragment_rate, window_rate
+from weft.optimizer.weaving import WindowWeaving
 from weft.optimizer.windows.slices import slices
 
 classes = st.builds(
@@ -27,14 +29,14 @@ def test_edges_are_counted_once_however_many_classes_have_them(edges: list[EdgeC
     assert rate.per_second == pytest.approx(brute * SECOND / span)
 
 
-def test_too_many_edges_to_count_give_a_bound_that_the_pane_rate_caps() -> None:
+def test_edges_of_coprime_slides_are_counted_exactly_too() -> None:
     primes = [1009, 1013, 1019, 1021, 1031]
-    bound = edge_rate(EdgeClass(prime * 1000, 0) for prime in primes)
-    assert not bound.exact
-    assert bound.per_second == pytest.approx(sum(1000 / prime for prime in primes))
-    dense = edge_rate(EdgeClass(slide, 0) for slide in (2, 3, 5, 7, 1009, 1013))
-    assert not dense.exact
-    assert dense.per_second == SECOND
+    found = edge_rate(EdgeClass(prime * 1000, 0) for prime in primes)
+    missed = 1.0
+    for prime in primes:
+        missed *= 1 - 1 / prime
+    assert found.exact
+    assert found.per_second == pytest.approx((1 - missed) * 1000)
 
 
 def test_the_composite_slide_of_the_papers_second_example() -> None:
@@ -56,14 +58,14 @@ def test_one_node_by_equation_four() -> None:
         rate=500.0,
     )
     cost = found.to_json()["streams"][0]["cost"]
-    # edges of a and b: 0 10 15 20 in thirty seconds; of c: every ten
+    # edges of a and b: 0 10 15 20 in thirty seconds; c reads the same fragments
     shared_rate = 4 / 30
     assert cost["rate_is"] == "given"
     assert cost["plain_spark"] == pytest.approx(500 * (6 + 2 + 1))
     assert cost["alone"] == pytest.approx(3 * 500 + 6 / 10 + 2 / 15 + 1 / 10)
     assert cost["level1"] == 500
-    assert cost["level2"] == pytest.approx(2 * shared_rate)
-    assert cost["level3"] == pytest.approx(shared_rate * (6 + 2) + 1 / 10)
+    assert cost["level2"] == 0, "no group has fragments of its own"
+    assert cost["level3"] == pytest.approx(shared_rate * (6 + 2 + 1))
     assert cost["saves"] == pytest.approx(cost["alone"] / cost["shared"])
 
 
@@ -79,3 +81,40 @@ def test_many_queries_of_one_node_cost_little_more_than_one() -> None:
     cost = explained(numbered(template, 100)).to_json()["streams"][0]["cost"]
     assert cost["saves"] > 80
     assert cost["saves_plain_spark"] > 4000
+
+
+TWO_WINDOWS = """-- name: a
+    SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '60 seconds', '10 seconds');
+    -- name: b
+    SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '30 seconds', '15 seconds')"""
+
+
+def test_groups_of_their_own_by_equation_four() -> None:
+    weaving = WindowWeaving(Sharing("noshare", "triops", rate=500.0))
+    found = explained(TWO_WINDOWS, rate=500.0, weaving=weaving)
+    cost = found.to_json()["streams"][0]["cost"]
+    assert cost["level1"] == 500
+    assert cost["level2"] == pytest.approx(2 * 4 / 30)
+    assert cost["level3"] == pytest.approx(6 / 10 + 2 / 15)
+    assert "coarse fragments end every 10 s" in str(found)
+    assert "groups by noshare (triops)" in str(found)
+
+
+def test_a_sub_aggregation_for_each_group_by_equation_three() -> None:
+    weaving = WindowWeaving(Sharing("noshare", "twoops", rate=500.0))
+    cost = explained(TWO_WINDOWS, rate=500.0, weaving=weaving).to_json()["streams"][0]["cost"]
+    assert (cost["level1"], cost["level2"]) == (1000, 0)
+    assert cost["level3"] == pytest.approx(6 / 10 + 2 / 15)
+
+
+def test_short_and_long_windows_are_kept_apart_by_wefts_own_cost() -> None:
+    sql = """-- name: alert
+        SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '2 seconds', '1 second');
+        -- name: report
+        SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '1 day', '1 hour')"""
+    apart = explained(sql, weaving=WindowWeaving(Sharing("best")))
+    together = explained(sql, weaving=WindowWeaving(Sharing("shared")))
+    costs = [each.to_json()["streams"][0]["seconds_per_second"] for each in (apart, together)]
+    assert costs[0]["total"] < costs[1]["total"] / 10
+    assert costs[0]["level2"] > 0
+    assert len(apart.to_json()["streams"][0]["groups"]) == 2

@@ -93,4 +93,9 @@ def _measured(stream: str, last: Commit) -> Measured:
         state_rows_by_node=by_node,
         seconds=metrics.get("seconds"),
         event_rate=rows / since * 1e6 if since > 0 else None,
+        event_seconds=since / 1e6 if since > 0 else None,
+        keys=metrics.get("keys"),
+        operations={
+            level: metrics[level] for level in ("level1", "level2", "level3") if level in metrics
+        },
     )

@@ -1,16 +1,17 @@
-"""What a shared plan costs, in aggregate operations per second.
+"""What a shared plan costs: in operations per second as the papers count, and in seconds.
 
 From: the TriOps paper, equations 1 to 4. λ is the input rate, E an edge rate (fragments per
-second), Ω the sum of range / slide over the queries that read them.
+second), Ω the sum of range / slide over the queries that read them. Per key:
 
 - plain Spark: every query copies a row into each of its windows, so λ Ω.
 - every query alone, with fragments (equations 1 and 3): the sum of λ + E Ω over queries.
 - shared (equation 4, for every first-level node by itself, as section IV-B composes it):
-  λ at level 1, m E at level 2 for m weave groups, the sum of E_i Ω_i at level 3.
+  λ at level 1, E for every part with coarse fragments of its own at level 2, the sum of E_i Ω_i
+  at level 3, where E_i is the rate of the fragments that a weave group reads.
 
-Two departures. A query with count(distinct) reads two nodes and pays for both, alone as well
-as shared. Level 3 of the running system is incremental, so its true cost is below E Ω: the
-figures compare plans and are no forecast of seconds.
+Departures. A query with count(distinct) reads two nodes and pays for both, alone as well as
+shared. Groups that read a node's own fragments need no level 2. Level 3 of the running system
+is incremental, so its true cost is below E Ω: `Seconds` is weft's own (`optimizer.windows.spans`).
 """
 
 from __future__ import annotations
@@ -18,56 +19,44 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd, lcm
 
-from weft.algebra.plan import Fragments, SharedPlan, WeaveGroup
+from weft.algebra.plan import Fragments, SharedPlan, Sharing, WeaveGroup
 from weft.algebra.query import Query
 from weft.algebra.window import EdgeClass, Window
 from weft.optimizer.groupby.flat import distinct_node
-from weft.optimizer.windows.slices import irreducible
+from weft.optimizer.windows import edges
+from weft.optimizer.windows.calibration import Constants
 
 ASSUMED_RATE = 1000.0
 """Rows per second where none was measured."""
-
-MOST_EDGES = 20_000
-"""Edges that are counted one by one before the bound is taken instead."""
 
 SECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeRate:
-    """Fragments per second; not exact where it is an upper bound."""
+    """Fragments per second; an estimate within a relative `error` where counting takes too long."""
 
     per_second: float
-    exact: bool = True
+    error: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        return self.error == 0
 
 
 def edge_rate(classes: Iterable[EdgeClass]) -> EdgeRate:
     """How many distinct edges the classes have per second.
 
-    Counts the union over the least common multiple of the slides where it is small. Else the
-    sum over classes, which counts common edges twice, capped by the rate of the base pane.
-
     >>> edge_rate([EdgeClass(4 * SECOND, 0), EdgeClass(6 * SECOND, 0)])
-    EdgeRate(per_second=0.3333333333333333, exact=True)
+    EdgeRate(per_second=0.3333333333333333, error=0.0)
     """
-    kept = irreducible(classes)
-    if not kept:
-        return EdgeRate(0.0)
-    period = lcm(*(edge.slide for edge in kept))
-    if sum(period // edge.slide for edge in kept) <= MOST_EDGES:
-        edges = {time for edge in kept for time in range(edge.residue, period, edge.slide)}
-        return EdgeRate(len(edges) * SECOND / period)
-    pane = kept[0].slide
-    for edge in kept[1:]:
-        pane = gcd(pane, edge.slide, edge.residue - kept[0].residue)
-    total = sum(SECOND / edge.slide for edge in kept)
-    return EdgeRate(min(total, SECOND / pane), exact=False)
+    found = edges.edge_rate(classes).per(SECOND)
+    return EdgeRate(float(found), found.error)
 
 
 def fragment_rate(fragments: Fragments) -> EdgeRate:
-    """How many fragments level 1 makes per second, for every key."""
+    """How many fragments there are per second, for every key."""
     if fragments.pane:
         return EdgeRate(SECOND / fragments.pane)
     return edge_rate(fragments.classes)
@@ -75,15 +64,19 @@ def fragment_rate(fragments: Fragments) -> EdgeRate:
 
 def window_rate(windows: Iterable[Window]) -> EdgeRate:
     """The edge rate of a set of windows."""
-    return edge_rate(edge for window in set(windows) for edge in window.edge_classes)
+    return edge_rate({edge for window in set(windows) for edge in window.edge_classes})
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCost:
-    """A weave group at one of the nodes it reads: its edge rate and its overlap factor."""
+    """A weave group at one of the nodes it reads: the rate of its fragments, whether they are
+    its own, its overlap factor, its longest range and how many results it has per second."""
 
     edge_rate: EdgeRate
     overlap: float
+    longest: float
+    results: float
+    fragments: Fragments | None = None
 
     @property
     def level3(self) -> float:
@@ -104,7 +97,8 @@ class NodeCost:
 
     @property
     def level2(self) -> float:
-        return len(self.groups) * self.fragments.per_second
+        parts = {group.fragments for group in self.groups} - {None}
+        return len(parts) * self.fragments.per_second
 
     @cached_property
     def level3(self) -> float:
@@ -158,18 +152,58 @@ def query_cost(query: Query, rate: float) -> float:
     return (1 + len(distinct)) * (rate + edges * query.window.overlap)
 
 
+@dataclass(frozen=True)
+class Seconds:
+    """weft's own cost: seconds of work per second of event time, by level."""
+
+    level1: float
+    level2: float
+    level3: float
+    results: float
+
+    @property
+    def total(self) -> float:
+        return self.level1 + self.level2 + self.level3 + self.results
+
+
+def seconds(costs: Iterable[NodeCost], sharing: Sharing, constants: Constants) -> Seconds:
+    """What nodes cost by the calibrated model (`optimizer.windows.spans`)."""
+    level1 = level2 = level3 = results = 0.0
+    for node in costs:
+        level1 += node.level1 * constants.row
+        level2 += node.level2 * sharing.keys * constants.coalesce
+        pools: dict[Fragments | None, GroupCost] = {}
+        for group in node.groups:
+            longest = pools.get(group.fragments, group)
+            pools[group.fragments] = group if group.longest > longest.longest else longest
+            results += group.results * sharing.keys * constants.result
+        for pool in pools.values():
+            steps = (pool.longest + sharing.step) / sharing.step
+            level3 += pool.edge_rate.per_second * steps * sharing.keys * constants.scan
+    return Seconds(level1, level2, level3, results)
+
+
 def node_costs(plan: SharedPlan, rate: float) -> dict[str, NodeCost]:
     """The cost of every first-level node, by its id."""
+    rates = {node.id: fragment_rate(node.fragments) for node in plan.nodes}
+    known: dict[Fragments, EdgeRate] = {}
     groups: dict[str, list[GroupCost]] = {node.id: [] for node in plan.nodes}
     for group in plan.groups:
+        coarse = group.fragments
+        if coarse is not None and coarse not in known:
+            known[coarse] = fragment_rate(coarse)
         for node, readers in readers_by_node(plan, group).items():
             windows = [query.window for query in readers]
-            overlap = sum(window.overlap for window in windows)
-            groups[node].append(GroupCost(window_rate(windows), overlap))
-    return {
-        node.id: NodeCost(rate, fragment_rate(node.fragments), tuple(groups[node.id]))
-        for node in plan.nodes
-    }
+            groups[node].append(
+                GroupCost(
+                    rates[node] if coarse is None else known[coarse],
+                    overlap=sum(window.overlap for window in windows),
+                    longest=max(window.range for window in windows) / SECOND,
+                    results=sum(SECOND / window.slide for window in windows),
+                    fragments=coarse,
+                )
+            )
+    return {node.id: NodeCost(rate, rates[node.id], tuple(groups[node.id])) for node in plan.nodes}
 
 
 def readers_by_node(plan: SharedPlan, group: WeaveGroup) -> dict[str, list[Query]]:
@@ -177,7 +211,8 @@ def readers_by_node(plan: SharedPlan, group: WeaveGroup) -> dict[str, list[Query
     queries = [plan.query_by_id[name] for name in group.queries]
     found: dict[str, list[Query]] = {group.node: queries}
     for query in queries:
-        for node in {distinct_node(query, a) for a in query.aggregates if a.distinct}:
+        bases = {distinct_node(query, a) for a in query.aggregates if a.distinct}
+        for node in {plan.node_of(query.id, base) for base in bases}:
             found.setdefault(node, []).append(query)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from weft.algebra.partial import Invertible
@@ -62,6 +63,8 @@ def _stream(stream: StreamView) -> dict[str, Any]:
         "groups": [_group(group) for group in stream.groups],
         "queries": [_query(stream, query) for query in stream.plan.queries],
         "cost": _cost(stream.cost, stream.rate_is),
+        "sharing": asdict(stream.plan.sharing),
+        "seconds_per_second": {**asdict(stream.seconds), "total": stream.seconds.total},
     }
     if stream.measured is not None:
         body["measured"] = _measured(stream, stream.measured)
@@ -124,6 +127,7 @@ def _group(group: GroupView) -> dict[str, Any]:
         "bit": group.bit,
         "queries": group.names,
         "overlap": group.overlap,
+        "coarse_fragments": group.fragments is not None,
         **_edge_rate(group.edge_rate),
     }
 
@@ -187,11 +191,29 @@ def _measured(stream: StreamView, measured: Measured) -> dict[str, Any]:
             node.label: measured.state_rows_by_node.get(node.node.id, 0) for node in stream.nodes
         },
         "seconds": measured.seconds,
+        "groups_per_fragment": measured.keys,
+        "operations": {
+            level: {
+                "predicted_per_second": predicted,
+                "counted": measured.operations.get(level),
+                "counted_per_second": measured.per_event_second(level),
+            }
+            for level, predicted in _predicted(stream, measured).items()
+        },
     }
 
 
+def _predicted(stream: StreamView, measured: Measured) -> dict[str, float]:
+    keys, cost = measured.keys or 1.0, stream.cost
+    return {"level1": cost.level1, "level2": cost.level2 * keys, "level3": cost.level3 * keys}
+
+
 def _edge_rate(rate: EdgeRate) -> dict[str, Any]:
-    return {"edge_rate": rate.per_second, "edge_rate_exact": rate.exact}
+    return {
+        "edge_rate": rate.per_second,
+        "edge_rate_exact": rate.exact,
+        "edge_rate_error": rate.error,
+    }
 
 
 def _fallback(note: FallbackNote) -> dict[str, Any]:

@@ -5,28 +5,31 @@ Text, JSON and SVG are all written from an `Outline`, so they name the same thin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal as OneOf
 
 from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
 from weft.algebra.partial import Partial
-from weft.algebra.plan import Node, SharedPlan
+from weft.algebra.plan import Fragments, Node, SharedPlan
 from weft.algebra.query import Query
 from weft.explain.cost import (
     ASSUMED_RATE,
     Cost,
     EdgeRate,
     NodeCost,
+    Seconds,
+    fragment_rate,
     node_costs,
     plan_cost,
     readers_by_node,
-    window_rate,
+    seconds,
 )
 from weft.explain.wording import readable
 from weft.optimizer.groupby.flat import distinct_node
 from weft.optimizer.share import partials, presence
+from weft.optimizer.windows.calibration import calibrated
 
 RateIs = OneOf["assumed", "given", "measured"]
 
@@ -60,6 +63,16 @@ class Measured:
     state_rows_by_node: dict[str, int]
     seconds: float | None = None
     event_rate: float | None = None
+    event_seconds: float | None = None
+    keys: float | None = None
+    operations: Mapping[str, int] = field(default_factory=dict)
+    """Aggregate operations at each level, counted as the papers count them."""
+
+    def per_event_second(self, level: str) -> float | None:
+        """Operations of a level per second of event time."""
+        if not self.event_seconds or level not in self.operations:
+            return None
+        return self.operations[level] / self.event_seconds
 
     @property
     def rows_per_second(self) -> float | None:
@@ -76,14 +89,12 @@ class GroupView:
     bit: int | None
     predicate: str | None
     queries: tuple[Query, ...]
+    edge_rate: EdgeRate
+    fragments: Fragments | None = None
 
     @property
     def names(self) -> list[str]:
         return [query.name for query in self.queries]
-
-    @cached_property
-    def edge_rate(self) -> EdgeRate:
-        return window_rate(query.window for query in self.queries)
 
     @cached_property
     def overlap(self) -> float:
@@ -136,6 +147,7 @@ class StreamView:
     plan: SharedPlan
     nodes: tuple[NodeView, ...]
     cost: Cost
+    seconds: Seconds
     rate_is: RateIs
     measured: Measured | None = None
 
@@ -211,6 +223,7 @@ def _stream(
         for node_id, queries in readers_by_node(plan, group).items():
             readers[node_id] += queries
     order = {query.id: place for place, query in enumerate(plan.queries)}
+    coarse: dict[Fragments, EdgeRate] = {}
     views = []
     for number, node in enumerate(plan.nodes, nodes + 1):
         label = f"N{number}"
@@ -220,11 +233,21 @@ def _stream(
                 groups += 1
                 members = tuple(plan.query_by_id[name] for name in group.queries)
                 bit, predicate = _bit(node, group.predicate)
-                own.append(GroupView(f"G{groups}", label, bit, predicate, members))
+                read = costs[node.id].fragments
+                if group.fragments is not None:
+                    read = coarse.setdefault(group.fragments, fragment_rate(group.fragments))
+                view = GroupView(
+                    f"G{groups}", label, bit, predicate, members, read, group.fragments
+                )
+                own.append(view)
         reading = tuple(sorted(readers[node.id], key=lambda query: order[query.id]))
         named = _partials(node, reading, plan)
         views.append(NodeView(label, node, costs[node.id], named, reading, tuple(own)))
-    return StreamView(plan, tuple(views), plan_cost(plan, rate), rate_is, measured)
+    sharing = replace(plan.sharing, rate=rate)
+    if measured is not None and measured.keys:
+        sharing = replace(sharing, keys=measured.keys)
+    took = seconds(costs.values(), sharing, calibrated())
+    return StreamView(plan, tuple(views), plan_cost(plan, rate), took, rate_is, measured)
 
 
 def _rate(given: float | None, measured: Measured | None) -> tuple[float, RateIs]:
@@ -250,7 +273,7 @@ def _partials(node: Node, readers: Sequence[Query], plan: SharedPlan) -> tuple[P
     for query in readers:
         for aggregate in query.aggregates:
             if aggregate.distinct:
-                if distinct_node(query, aggregate) != node.id:
+                if distinct_node(query, aggregate) != node.base:
                     continue
                 lifted: tuple[Partial, ...] = (presence(query, aggregate, plan.stream),)
                 names: tuple[str, ...] = (f"present({_arguments(aggregate)})",)

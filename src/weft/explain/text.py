@@ -59,7 +59,7 @@ def summary(outline: Outline) -> str:
             reads = counted(len(node.readers), "query", "queries")
             made = _rate_text(node.cost.fragments, "fragments per key and second")
             lines.append(f"  {node.label}  {node.title}: {reads}, {made}")
-        lines += _costs(stream.cost, stream.rate_is)
+        lines += [*_costs(stream.cost, stream.rate_is), _chosen(stream)]
     lines += _fallbacks(outline.fallbacks)
     return "\n".join(lines)
 
@@ -95,6 +95,7 @@ def _stream(stream: StreamView) -> Iterator[str]:
         yield from _node(node)
     yield ""
     yield from _costs(stream.cost, stream.rate_is)
+    yield _chosen(stream)
     if stream.measured is not None:
         yield ""
         yield from _measured(stream, stream.measured)
@@ -136,6 +137,8 @@ def _group(group: GroupView) -> Iterator[str]:
         reads = f"bit {group.bit}"
     else:
         reads = group.predicate
+    if group.fragments is not None:
+        reads += f", coarse fragments {_fragments(group.fragments, group.edge_rate)}"
     yield from _wrapped(f"{reads}: {_names(group.names)}", f"    {group.label:<4}", 12)
 
 
@@ -153,7 +156,8 @@ def _fragments(fragments: Fragments, rate: EdgeRate) -> str:
 
 
 def _rate_text(rate: EdgeRate, unit: str) -> str:
-    return f"{'' if rate.exact else 'at most '}{figure(rate.per_second)} {unit}"
+    within = "" if rate.exact else f" (± {100 * rate.error:.1g} %)"
+    return f"{figure(rate.per_second)}{within} {unit}"
 
 
 def _costs(cost: Cost, rate_is: RateIs) -> Iterator[str]:
@@ -170,13 +174,24 @@ def _costs(cost: Cost, rate_is: RateIs) -> Iterator[str]:
         ),
     ]
     for name, value, how in rows:
-        bound = " (upper bound)" if name == "shared" and not cost.exact else ""
+        bound = " (estimated)" if name == "shared" and not cost.exact else ""
         yield f"    {name:<14}{figure(value):>14}   {how}{bound}"
     if cost.queries > 1:
         yield (
             f"    sharing saves {figure(cost.saves)}× against the queries alone, "
             f"{figure(cost.saves_plain_spark)}× against plain Spark"
         )
+
+
+def _chosen(stream: StreamView) -> str:
+    """Who chose the weave groups, and what they cost by weft's own model."""
+    sharing, took = stream.plan.sharing, stream.seconds
+    levels = (took.level1, took.level2, took.level3, took.results)
+    parts = " + ".join(f"{1000 * each:.2g}" for each in levels)
+    return (
+        f"    groups by {sharing.optimizer} ({sharing.model}); {1000 * took.total:.2g} ms of work "
+        f"per second: levels 1 to 3 and results {parts}"
+    )
 
 
 def _rate(rate: float, rate_is: RateIs) -> str:
@@ -193,9 +208,28 @@ def _measured(stream: StreamView, measured: Measured) -> Iterator[str]:
     yield from _item("watermark", instant(measured.watermark))
     state = f"{counted(measured.state_rows, 'fragment')}, {size_text(measured.state_bytes)}"
     yield from _item("state", state)
+    yield from _operations(stream, measured)
     for node in stream.nodes:
         held = measured.state_rows_by_node.get(node.node.id, 0)
         yield from _item("", f"{node.label}  {counted(held, 'fragment')} open")
+
+
+def _operations(stream: StreamView, measured: Measured) -> Iterator[str]:
+    """Predicted beside counted, per second of event time."""
+    if not measured.event_seconds or not measured.operations:
+        return
+    keys = measured.keys or 1.0
+    cost = stream.cost
+    yield f"    operations per second of event time, {figure(keys)} groups in a fragment"
+    predicted = {
+        "level1": cost.level1,
+        "level2": cost.level2 * keys,
+        "level3": cost.level3 * keys,
+    }
+    for level, value in predicted.items():
+        counted_rate = measured.per_event_second(level)
+        shown = "–" if counted_rate is None else figure(counted_rate)
+        yield from _item(f"level {level[-1]}", f"predicted {figure(value)}, counted {shown}")
 
 
 def _per_second(rate: float | None) -> str:
