@@ -113,6 +113,16 @@ def test_explain_names_every_query_and_source(ran: Path, tmp_path: Path) -> None
     assert drawing.read_text().startswith("<svg ")
 
 
+def test_explain_shows_the_groups_that_another_optimizer_would_choose(ran: Path) -> None:
+    shown = weft("explain", ran, "--optimizer", "noshare", "--model", "twoops").stdout
+    assert "groups by noshare (twoops)" in shown
+    wrong = weft("explain", ran, "--optimizer", "greedy")
+    assert wrong.exit_code == 1
+    assert "there is no optimizer 'greedy'; there are noshare, shared" in wrong.stderr
+    both = weft("explain", ran, "--optimizer", "noshare", "--analyze")
+    assert both.exit_code == 2
+
+
 def test_explain_analyze_shows_what_was_counted(ran: Path) -> None:
     (stream,) = json.loads(weft("explain", ran, "--analyze", "--json").stdout)["streams"]
     measured = stream["measured"]
@@ -124,6 +134,11 @@ def test_explain_analyze_shows_what_was_counted(ran: Path) -> None:
     assert measured["seconds"] > 0
     assert measured["event_rate"] == pytest.approx(6000 / 3600, rel=0.01)
     assert stream["cost"]["rate_is"] == "measured"
+    operations = stream["measured"]["operations"]
+    assert operations["level1"]["counted"] == stream["measured"]["rows"] * len(stream["nodes"])
+    assert operations["level3"]["counted"] > 0
+    assert operations["level3"]["predicted_per_second"] > 0
+    assert "level 3     predicted" in weft("explain", ran, "--analyze").stdout
     assert "late rows   0; without event time 0" in weft("explain", ran, "--analyze").stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -18,6 +19,9 @@ from weft.cli.session import session
 from weft.errors import CatalogError, ProjectError
 from weft.explain import Explanation, FallbackNote
 from weft.explain import explain as explain_plans
+from weft.optimizer.weaving import MODEL_NAMES, check_sharing
+from weft.optimizer.windows.optimizers import OPTIMIZERS
+from weft.runtime.settings import Settings
 
 
 def explain(
@@ -31,9 +35,25 @@ def explain(
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     svg: Path | None = typer.Option(None, metavar="FILE", help="Write a drawing."),
     analyze: bool = typer.Option(False, help="Show what the last run counted, beside it."),
+    optimizer: str | None = typer.Option(
+        None, metavar="NAME", help="Who would choose the weave groups: " + ", ".join(OPTIMIZERS)
+    ),
+    model: str | None = typer.Option(
+        None, metavar="NAME", help="By which cost: " + ", ".join(MODEL_NAMES)
+    ),
 ) -> None:
     """Show the shared plan: who shares what, predicted cost and savings."""
     project = load(folder)
+    asked = {"optimizer": optimizer, "model": model}
+    chosen = {name: value for name, value in asked.items() if value is not None}
+    if chosen and analyze:
+        raise typer.BadParameter(
+            "--analyze shows the plan that ran, --optimizer and --model another"
+        )
+    if chosen:
+        project = replace(project, settings={**project.settings, **chosen})
+        settings = Settings(**project.settings)
+        check_sharing(settings.optimizer, settings.model)
     files = require_queries(project)
     if query is not None and all(file.name != query for file in files):
         known = ", ".join(sorted(file.name for file in files)) or "none"
@@ -42,7 +62,8 @@ def explain(
     if analyze:
         found = _analyzed(record, project)
     else:
-        found = _snapshot(record, project, files) or _drafted(project, files, record)
+        ran = None if chosen else _snapshot(record, project, files)
+        found = ran or _drafted(project, files, record)
     shown = explain_plans(found.plans, found.fallbacks, query, rate=rate)
     shown = shown.with_measured(found.measured)
     if svg is not None:
