@@ -8,6 +8,7 @@ The same for one query of plain Spark shows how much of it is Spark's own start.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -62,7 +63,7 @@ def main(folder: str, schema: str, files_per_batch: int, count: int, engine: str
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_per_batch)
     with tempfile.TemporaryDirectory() as work:
         run = _weft if engine == "weft" else _plain_spark
-        print(_READY, run(spark, reader.parquet(folder), queries, work), flush=True)
+        run(spark, reader.parquet(folder), queries, work)
 
 
 def _weft(spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: str) -> int:
@@ -78,14 +79,13 @@ def _weft(spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery]
         time.sleep(0.05)
         if not running.isActive:
             running.awaitTermination()
-    found = w.results(queries[0].name).limit(1).count()
+    print(_READY, w.results(queries[0].name).limit(1).count(), flush=True)
     running.stop()
-    return found
 
 
 def _plain_spark(
     spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: str
-) -> int:
+) -> None:
     """One query as plain Spark runs it."""
     from weft.workloads.events import WATERMARK
 
@@ -97,17 +97,18 @@ def _plain_spark(
         time.sleep(0.05)
         if not running.isActive:
             running.awaitTermination()
-    found = spark.read.parquet(f"{work}/out").limit(1).count()
+    print(_READY, spark.read.parquet(f"{work}/out").limit(1).count(), flush=True)
     running.stop()
-    return found
 
 
 def _has_rows(folder: str) -> bool:
-    """Whether a committed file of Spark's file sink holds rows."""
-    if not Path(folder, "_spark_metadata").is_dir():
-        return False
-    files = Path(folder).glob("*.parquet")
-    return any(pq.ParquetFile(file).metadata.num_rows for file in files)
+    """Whether a file that Spark's file sink has committed holds rows."""
+    for log in Path(folder, "_spark_metadata").glob("[0-9]*"):
+        for line in log.read_text().splitlines()[1:]:
+            file = Path(folder, Path(json.loads(line)["path"]).name)
+            if pq.ParquetFile(file).metadata.num_rows:
+                return True
+    return False
 
 
 if __name__ == "__main__":

@@ -317,7 +317,7 @@ def run(
     comparisons: list[Comparison] = []
     for name, part in PARTS.items():
         if only is None or name in only:
-            comparisons += part(bench)
+            comparisons += _done(name, part, bench, say)
     return Report(
         title="weft bench windows",
         machine=machine(spark),
@@ -332,6 +332,22 @@ def run(
         comparisons=tuple(comparisons),
         measurements=tuple(bench.measurements),
     )
+
+
+def _done(
+    name: str, part: Callable[[WindowBench], list[Comparison]], bench: WindowBench, say: Say
+) -> list[Comparison]:
+    """A part's comparisons, said at once. A part that fails leaves the others their figures."""
+    try:
+        found = part(bench)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        found = [Comparison(f"part {name}", "–", "–", None, reason=reason)]
+    for comparison in found:
+        say(
+            f"= {comparison.name}: {comparison.weft} | {comparison.peer} | {comparison.shown_value}"
+        )
+    return found
 
 
 def main(
