@@ -66,7 +66,9 @@ def main(folder: str, schema: str, files_per_batch: int, count: int, engine: str
         run(spark, reader.parquet(folder), queries, work)
 
 
-def _weft(spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: str) -> int:
+def _weft(
+    spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: str
+) -> None:
     import weft
     from weft.bench.loom import register
     from weft.workloads.events import WATERMARK
