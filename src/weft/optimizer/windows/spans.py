@@ -14,7 +14,8 @@ which would keep a day of one-second fragments.
 Preconditions: none. Computes the cheapest cut of the windows, in order of their ranges by powers
 of two, into runs; optimal among these, not among all partitions. Windows of equal edges are put
 where the longest of them is, which costs nothing.
-Time: O(b²) edge rates for b powers of two that occur, rarely more than ten.
+Time: O(b²) edge rates for b powers of two that occur, rarely more than ten; none at all where
+ranges differ too little for any cut to pay.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ class OpenSpans:
 
     def groups(self) -> Groups:
         """The cheapest cut into runs."""
+        whole = (tuple(range(len(self.workload.edge_sets))),)
+        if self._never_pays():
+            return whole
         runs = self._by_magnitude()
         price = self._price() if len(runs) > 1 else 0.0
         least: list[float] = [0.0]
@@ -82,8 +86,14 @@ class OpenSpans:
         while end:
             cut.append(tuple(sorted(sum(runs[begin[end] : end], ()))))
             end = begin[end]
-        whole = (tuple(range(len(self.workload.edge_sets))),)
         return min((whole, tuple(reversed(cut))), key=self.cost)
+
+    def _never_pays(self) -> bool:
+        """Whether no cut can cost less than one group, whatever the edge rates: m > 1 groups have
+        Σ Eᵢ ≥ E and ranges of at least the shortest, and pay level 2 at least twice."""
+        shortest, longest = (end(self.ranges) / self.workload.unit for end in (min, max))
+        saved = (longest - shortest) / self.step * self.constants.scan
+        return saved <= 2 * self.constants.coalesce
 
     def _by_magnitude(self) -> list[tuple[int, ...]]:
         """Edge sets by the power of two of their ranges, ascending."""
