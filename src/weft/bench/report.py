@@ -128,7 +128,8 @@ def render(report: Report) -> RenderableType:
         runs.add_row(*_measured(m))
     facts = ", ".join(f"{name} {value}" for name, value in report.machine.items())
     settings = ", ".join(f"{name} {value}" for name, value in report.settings.items())
-    return Group(comparisons, runs, f"machine: {facts}", f"settings: {settings}")
+    tables = (comparisons, runs) if report.measurements else (comparisons,)
+    return Group(*tables, f"machine: {facts}", f"settings: {settings}")
 
 
 def text(report: Report, width: int = 140) -> str:

@@ -36,20 +36,20 @@ def session(name: str, heap: str = "8g") -> SparkSession:
     return spark
 
 
-def machine(spark: SparkSession) -> dict[str, str]:
-    """Cores, memory and versions, as they go beside the figures."""
+def machine(spark: SparkSession | None = None) -> dict[str, str]:
+    """Cores, memory and versions, as they go beside the figures; Java and Spark if they run."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    java = spark._jvm.System.getProperty("java.version")  # type: ignore[union-attr]
-    return {
+    facts = {
         "cores": str(cores()),
         "processor": _processor(),
         "memory": f"{memory:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "java": str(java),
-        "spark": spark.version,
-        "weft": _version("weft"),
     }
+    if spark is not None:
+        facts["java"] = str(spark._jvm.System.getProperty("java.version"))  # type: ignore[union-attr]
+        facts["spark"] = spark.version
+    return facts | {"weft": _version("weft")}
 
 
 def _processor() -> str:

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import typer
 
+NAMES = ("windows", "plan")
+
 
 def bench(
-    name: str = typer.Argument(..., metavar="NAME", help="windows"),
+    name: str = typer.Argument(..., metavar="NAME", help=", ".join(NAMES)),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     only: list[str] = typer.Option([], metavar="PART", help="Only this part; may be repeated."),
-    rows: int = typer.Option(48, metavar="M", min=4, help="Millions of rows in the stream."),
-    flink: bool = typer.Option(True, help="Measure Flink, too, if it can be installed."),
-    work: Path | None = typer.Option(None, metavar="DIR", help="Where to keep made data."),
+    rows: int = typer.Option(48, metavar="M", min=4, help="windows: millions of rows."),
+    flink: bool = typer.Option(True, help="windows: measure Flink, too, if it can be installed."),
+    work: Path | None = typer.Option(None, metavar="DIR", help="Where to keep data and plots."),
 ) -> None:
     """Measure weft, its peers and the floor in one run, and print ratios."""
-    if name != "windows":
-        raise typer.BadParameter(f"there is no benchmark '{name}'; there is: windows")
-    from weft.bench import windows
+    if name == "windows":
+        from weft.bench import windows
 
-    unknown = set(only) - windows.PARTS.keys()
+        parts = _parts(only, windows.PARTS)
+        windows.main(json=as_json, only=parts, rows_millions=rows, flink=flink, work=work)
+    elif name == "plan":
+        from weft.bench import plan
+
+        plan.main(json=as_json, only=_parts(only, plan.SETTINGS), work=work)
+    else:
+        raise typer.BadParameter(f"there is no benchmark '{name}'; there are {', '.join(NAMES)}")
+
+
+def _parts(only: Sequence[str], known: Collection[str]) -> Sequence[str] | None:
+    """The parts asked for, or None for all."""
+    unknown = sorted(set(only) - set(known))
     if unknown:
-        parts = ", ".join(windows.PARTS)
-        raise typer.BadParameter(f"no part {', '.join(sorted(unknown))}; there are {parts}")
-    windows.main(json=as_json, only=only or None, rows_millions=rows, flink=flink, work=work)
+        raise typer.BadParameter(f"no part {', '.join(unknown)}; there are {', '.join(known)}")
+    return only or None

@@ -48,19 +48,21 @@ def best(workload: Workload, rate: Number, model: CostModel | None = None) -> Gr
     >>> found.model.name, [group.queries for group in found.groups], found.gap
     ('twoops', [('c', 'a', 'b')], 0.0)
     """
-    models = (TwoOps(), TriOps()) if model is None else (model,)
-    targets = [_Target(workload, Fraction(rate), each) for each in models]
-    targets.sort(key=lambda target: target.greedy_cost)
-    found: Grouping | None = None
-    for target in targets:
-        # A model whose bound is above a plan that is known has no better one.
-        if found is None or target.bound < found.cost:
-            plan = _under(target)
-            found = plan if found is None else min(found, plan, key=lambda each: each.cost)
-    assert found is not None
-    if found.lower_bound is not None and len(targets) > 1:
-        found = found.with_bound(min(found.lower_bound, *(target.bound for target in targets)))
-    return found
+    if model is not None:
+        return _under(_Target(workload, Fraction(rate), model))
+    # The model that is likely to win goes first.
+    tried: tuple[CostModel, CostModel] = (TriOps(), TwoOps())
+    if rate <= workload.edge_rate.value:
+        tried = TwoOps(), TriOps()
+    first, second = (_Target(workload, Fraction(rate), each) for each in tried)
+    found = _under(first)
+    # A model whose bound is above a plan that is known has no better one.
+    if second.bound < found.cost:
+        found = min(found, _under(second), key=lambda plan: plan.cost)
+    bounds = [found.lower_bound or 0.0]
+    if len(workload.edge_sets) > MOST_EDGE_SETS:
+        bounds += [first.bound, second.bound]
+    return found.with_bound(min(bounds))
 
 
 def _under(target: _Target) -> Grouping:
@@ -87,13 +89,6 @@ class _Target:
         self.price = float(model.price(rate, workload.edge_rate.value))
         self.per_overlap = float(model.per_overlap)
         self.per_fragment = float(model.per_fragment)
-        self.greedy: Groups = merge_sequence(workload, model).cut(self.price)
-
-    @property
-    def greedy_cost(self) -> float:
-        """With the model's constant."""
-        constant = self.model.constant(self.rate, self.workload.result_rate)
-        return float(constant) + self.cost(self.greedy)
 
     def cost(self, groups: Groups) -> float:
         """As the searches see it: without the model's constant, some rates guessed."""
@@ -141,7 +136,7 @@ def _candidates(target: _Target) -> list[Groups]:
     weights = target.per_overlap, target.per_fragment
     in_order = insert(rates, target.price, *weights, first_come(target.workload))
     starts: list[Groups] = [
-        target.greedy,
+        merge_sequence(target.workload, target.model).cut(target.price),
         MergeSequence(rates, *weights, *in_order).cut(target.price),
     ]
     others: list[Groups] = [

@@ -10,7 +10,7 @@ Four ways, by size; the first three are exact:
 2. A small composite slide is counted edge by edge (`edge_bitset`).
 3. A large one by conditioning on factors (`edge_counting`), within a budget of steps.
 4. Else the rate is estimated (`edge_sampling`), within 0.5 % at 99 % confidence, and says so.
-Rates are fractions; where these would have thousands of digits, they are counted in floats, whose
+Rates are fractions; where these would have hundreds of digits, they are counted in floats, whose
 rounding is far below a plan's interest (about 1e-13).
 The budget counts steps, not seconds: the same windows give the same answer on every machine.
 """
@@ -31,14 +31,14 @@ from weft.optimizer.windows.edge_sampling import estimate_covered
 from weft.optimizer.windows.slices import base_pane
 
 MOST_STEPS = 60_000
-"""How many classes exact counting may look at, about half a second."""
+"""How many classes exact counting may look at, about a quarter of a second."""
 
 SMALL_PERIOD = 1 << 16
 LARGEST_PERIOD = 1 << 27
 """Composite slides up to the first are counted edge by edge at once; up to the second if
 conditioning ran out of steps."""
 
-_FRACTION_BITS = 4096
+_FRACTION_BITS = 512
 
 
 @dataclass(frozen=True, slots=True)

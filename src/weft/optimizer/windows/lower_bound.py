@@ -143,8 +143,10 @@ def _shares(meetings: Floats, own: Floats, rate: float) -> tuple[Floats, ...]:
 def _most_met(meetings: Floats, shares: Floats, rate: float) -> Floats:
     """For each set an upper bound of how often members of one group meet it."""
     most = meetings.sum(axis=1)
+    surplus = np.empty_like(meetings)
     for multiplier in _MULTIPLIERS:
-        over = np.maximum(meetings - multiplier * shares, 0).sum(axis=1)
+        np.subtract(meetings, multiplier * shares, out=surplus)
+        over = np.maximum(surplus, 0, out=surplus).sum(axis=1)
         # The set's own share is not left for the others.
         most = np.minimum(most, multiplier * np.maximum(rate - shares, 0) + over)
     return np.asarray(most)

@@ -26,7 +26,7 @@ from weft.optimizer.windows.workload import Workload
 
 _SMALL_PERIOD = 1 << 12
 _STEPS_OF_MULTIPLES = 40_000
-_STEPS = 8_000
+_STEPS = 6_000
 FLOAT64_SETS = 4096
 
 
