@@ -20,7 +20,7 @@ TURNS = [
     ("shared", "calibrated"),
     ("noshare", "twoops"),
     ("triweave", "triops"),
-    ("noshare", "twoops"),
+    ("insert-then-weave", "twoops"),
     ("weaveshare", "twoops"),
     ("noshare", "triops"),
     ("best", "calibrated"),

@@ -3,25 +3,39 @@
 ``seconds_to_first_result`` starts this module in a new interpreter and takes the time until that
 has printed a result row's count: Python, the JVM, the session, registering, two micro-batches (the
 first can emit nothing, its watermark is still at the beginning) and reading the result back.
+The same for one query of plain Spark shows how much of it is Spark's own start.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
 
 from weft.workloads.stored import StoredStream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from weft.workloads.windows import WindowQuery
 
 _MODULE = "weft.bench.first_result"
 _READY = "first result:"
 
 
-def seconds_to_first_result(stream: StoredStream, files_per_batch: int, queries: int) -> float:
-    """Seconds from starting a process to its first readable result."""
+def seconds_to_first_result(
+    stream: StoredStream, files_per_batch: int, queries: int, engine: str = "weft"
+) -> float:
+    """Seconds from starting a process to its first readable result, of weft or of plain Spark."""
     command = [sys.executable, "-m", _MODULE]
-    arguments = [str(stream.folder), stream.schema, str(files_per_batch), str(queries)]
+    arguments = [str(stream.folder), stream.schema, str(files_per_batch), str(queries), engine]
     started = time.perf_counter()
     child = subprocess.Popen(
         command + arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -38,30 +52,66 @@ def seconds_to_first_result(stream: StoredStream, files_per_batch: int, queries:
         child.communicate()
 
 
-def main(folder: str, schema: str, files_per_batch: int, count: int) -> None:
+def main(folder: str, schema: str, files_per_batch: int, count: int, engine: str) -> None:
     """What the new process does."""
-    import weft
-    from weft.bench.loom import register
     from weft.bench.session import session
-    from weft.workloads.events import WATERMARK
-    from weft.workloads.windows import thousand_sliding
+    from weft.workloads.windows import Window, WindowQuery, thousand_sliding
 
+    first = WindowQuery("first", Window(10_000, 10_000))
+    queries = [first, *thousand_sliding(count - 1)]
     spark = session("weft bench: first result")
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_per_batch)
-    queries = sorted(thousand_sliding(count), key=lambda query: query.window.slide)
-    with tempfile.TemporaryDirectory() as checkpoint:
-        w = weft.Weft(spark, checkpoint=checkpoint)
-        w.add_stream("events", reader.parquet(folder), time="ts", watermark=WATERMARK)
-        register(w, queries)
-        running = w.start()
-        while not any(step["results"] for step in running.recentProgress):
-            time.sleep(0.05)
-            if not running.isActive:
-                running.awaitTermination()
-        found = w.results(queries[0].name).limit(1).count()
-        print(_READY, found, flush=True)
-        running.stop()
+    with tempfile.TemporaryDirectory() as work:
+        run = _weft if engine == "weft" else _plain_spark
+        run(spark, reader.parquet(folder), queries, work)
+
+
+def _weft(
+    spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: str
+) -> None:
+    import weft
+    from weft.bench.loom import register
+    from weft.workloads.events import WATERMARK
+
+    w = weft.Weft(spark, checkpoint=work)
+    w.add_stream("events", source, time="ts", watermark=WATERMARK)
+    register(w, queries)
+    running = w.start()
+    while not any(step["results"] for step in running.recentProgress):
+        time.sleep(0.05)
+        if not running.isActive:
+            running.awaitTermination()
+    print(_READY, w.results(queries[0].name).limit(1).count(), flush=True)
+    running.stop()
+
+
+def _plain_spark(
+    spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: str
+) -> None:
+    """One query as plain Spark runs it."""
+    from weft.workloads.events import WATERMARK
+
+    source.withWatermark("ts", WATERMARK).createOrReplaceTempView("events")
+    writer = spark.sql(queries[0].sql).writeStream.format("parquet").outputMode("append")
+    writer = writer.option("checkpointLocation", f"{work}/checkpoint")
+    running = writer.start(f"{work}/out")
+    while not _has_rows(f"{work}/out"):
+        time.sleep(0.05)
+        if not running.isActive:
+            running.awaitTermination()
+    print(_READY, spark.read.parquet(f"{work}/out").limit(1).count(), flush=True)
+    running.stop()
+
+
+def _has_rows(folder: str) -> bool:
+    """Whether a file that Spark's file sink has committed holds rows."""
+    for log in Path(folder, "_spark_metadata").glob("[0-9]*"):
+        for line in log.read_text().splitlines()[1:]:
+            file = Path(folder, Path(json.loads(line)["path"]).name)
+            if pq.ParquetFile(file).metadata.num_rows:
+                return True
+    return False
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

@@ -75,6 +75,9 @@ def sharing_cost(plan: SharedPlan, sharing: Sharing) -> float:
         places = dict(zip(workload.names, workload.edge_set_of.tolist(), strict=True))
         partition = canonical({places[query.id] for query in part} for part in parts)
         if sharing.model == CALIBRATED:
+            constants = calibrated()
+            total += sharing.rate * constants.row
+            total += workload.result_rate * sharing.keys * constants.result
             total += open_spans(queries, workload, sharing).cost(partition)
         else:
             two_levels = len(parts) == 1 or plan.node_of(queries[0].id, node) != node

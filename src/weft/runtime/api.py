@@ -190,6 +190,12 @@ class Weft:
         weaving = WindowWeaving(measured_sharing(self._settings, last))
         return share(0, schema, queries, {query.id: ALWAYS for query in queries}, weaving)
 
+    def counted(self, stream: str) -> dict[str, Any]:
+        """What a stream's steps have counted so far: rows, results, aggregate operations of each
+        level, late rows; empty before the first."""
+        last = self._log(stream).last()
+        return dict(last.metrics) if last is not None else {}
+
     def explain(self, name: str | None = None) -> Explanation:
         """The shared plan, who shares what, and what it saves; of one query, if named."""
         if name is not None:

@@ -40,7 +40,7 @@ def measured_sharing(settings: Settings, last: Commit | None) -> Sharing:
     """What an optimizer should know now."""
     measures = last.metrics if last is not None else {}
     if "rate" not in measures:
-        return Sharing(settings.optimizer, settings.model)
+        return Sharing(settings.optimizer, settings.model, rate=settings.assumed_rate)
     return Sharing(
         settings.optimizer,
         settings.model,

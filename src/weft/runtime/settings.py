@@ -22,6 +22,7 @@ class Settings:
     `idle_seconds`: how long a stream must be quiet before due windows are flushed.
     `sink_tries`: how often a failing sink is tried on the same batch.
     `optimizer`, `model`: who chooses the weave groups, and by which cost (docs/sharing.md).
+    `assumed_rate`: rows per second of event time to plan for before any are measured.
     `replan_drift`: by which factor the rate must change before groups are chosen again.
     """
 
@@ -33,6 +34,7 @@ class Settings:
     sink_pause_seconds: float = 0.5
     optimizer: str = "best"
     model: str = "calibrated"
+    assumed_rate: float = 1000.0
     replan_drift: float = 2.0
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cached_property
 
 from weft.optimizer.windows.cost import CostModel, Number, TriOps, TwoOps
 from weft.optimizer.windows.exact_partition import MOST_EDGE_SETS, exact_partition
@@ -24,13 +25,14 @@ from weft.optimizer.windows.insert_then_weave import first_come, insert
 from weft.optimizer.windows.local_search import LocalSearch
 from weft.optimizer.windows.lower_bound import lower_bound
 from weft.optimizer.windows.merge_sequence import MergeSequence, merge_sequence
-from weft.optimizer.windows.search_rates import SearchRates, search_rates
+from weft.optimizer.windows.search_rates import search_rates
 from weft.optimizer.windows.workload import Workload
 
-_DESCENT_WORK = 300_000
-_ITERATION_WORK = 400_000
+_DESCENT_WORK = 80_000
+_ITERATION_WORK = 250_000
 _MOST_SEARCHED = 4096
 """Above this many edge sets the starts are not improved: the memory of a search grows with n²."""
+_MOST_GUESSED_WRONG = 0.03
 
 Groups = Sequence[Sequence[int]]
 
@@ -46,19 +48,32 @@ def best(workload: Workload, rate: Number, model: CostModel | None = None) -> Gr
     >>> found.model.name, [group.queries for group in found.groups], found.gap
     ('twoops', [('c', 'a', 'b')], 0.0)
     """
-    if model is None:
-        plans = [best(workload, rate, each) for each in (TwoOps(), TriOps())]
-        return min(plans, key=lambda plan: plan.cost)
-    if not model.per_overlap:
-        plan = grouping("best", workload, rate, model, [range(len(workload.edge_sets))])
+    models = (TwoOps(), TriOps()) if model is None else (model,)
+    targets = [_Target(workload, Fraction(rate), each) for each in models]
+    targets.sort(key=lambda target: target.greedy_cost)
+    found: Grouping | None = None
+    for target in targets:
+        # A model whose bound is above a plan that is known has no better one.
+        if found is None or target.bound < found.cost:
+            plan = _under(target)
+            found = plan if found is None else min(found, plan, key=lambda each: each.cost)
+    assert found is not None
+    if found.lower_bound is not None and len(targets) > 1:
+        found = found.with_bound(min(found.lower_bound, *(target.bound for target in targets)))
+    return found
+
+
+def _under(target: _Target) -> Grouping:
+    """The cheapest plan found under one model."""
+    if not target.per_overlap:
+        plan = target.cheapest([[range(len(target.rates))]])
         return plan.with_bound(float(plan.cost))
-    rates = search_rates(workload)
-    target = _Target(workload, Fraction(rate), model)
-    if len(rates) <= MOST_EDGE_SETS:
-        groups = exact_partition(rates, target.price, target.per_overlap, target.per_fragment)
-        plan = target.cheapest([groups, [range(len(rates))]])
-        return plan.with_bound(float(plan.cost)) if plan.exact else plan.with_bound(target.bound())
-    return target.cheapest(_candidates(workload, rates, target)).with_bound(target.bound())
+    if len(target.rates) <= MOST_EDGE_SETS:
+        weights = target.per_overlap, target.per_fragment
+        groups = exact_partition(target.rates, target.price, *weights)
+        plan = target.cheapest([groups, [range(len(target.rates))]])
+        return plan.with_bound(float(plan.cost) if plan.exact else target.bound)
+    return target.cheapest(_candidates(target)).with_bound(target.bound)
 
 
 class _Target:
@@ -72,6 +87,13 @@ class _Target:
         self.price = float(model.price(rate, workload.edge_rate.value))
         self.per_overlap = float(model.per_overlap)
         self.per_fragment = float(model.per_fragment)
+        self.greedy: Groups = merge_sequence(workload, model).cut(self.price)
+
+    @property
+    def greedy_cost(self) -> float:
+        """With the model's constant."""
+        constant = self.model.constant(self.rate, self.workload.result_rate)
+        return float(constant) + self.cost(self.greedy)
 
     def cost(self, groups: Groups) -> float:
         """As the searches see it: without the model's constant, some rates guessed."""
@@ -87,13 +109,17 @@ class _Target:
         )
 
     def cheapest(self, candidates: Iterable[Groups]) -> Grouping:
-        """The plan of least cost. Guessed rates do not decide: then all plans are computed."""
+        """The plan of least cost. Guessed rates do not decide: then all near plans are computed."""
         ranked = sorted(candidates, key=self.cost)
-        if not self.rates.guessed:
+        if self.rates.guessed:
+            near = self.cost(ranked[0]) * (1 + _MOST_GUESSED_WRONG)
+            ranked = [each for each in ranked if self.cost(each) <= near]
+        else:
             ranked = ranked[:1]
         plans = [grouping("best", self.workload, self.rate, self.model, each) for each in ranked]
         return min(plans, key=lambda plan: plan.cost)
 
+    @cached_property
     def bound(self) -> float:
         """Less than or equal to the cost of every grouping, with the model's constant."""
         edge_rate = self.workload.edge_rate
@@ -109,29 +135,30 @@ class _Target:
         )
 
 
-def _candidates(workload: Workload, rates: SearchRates, target: _Target) -> list[Groups]:
+def _candidates(target: _Target) -> list[Groups]:
     """The groups of the other optimizers, and what a search makes of them."""
+    rates = target.rates
     weights = target.per_overlap, target.per_fragment
-    inserted = insert(rates, target.price, *weights, first_come(workload))
+    in_order = insert(rates, target.price, *weights, first_come(target.workload))
     starts: list[Groups] = [
-        merge_sequence(workload, target.model).cut(target.price),
-        MergeSequence(rates, *weights, inserted).cut(target.price),
+        target.greedy,
+        MergeSequence(rates, *weights, *in_order).cut(target.price),
     ]
-    if len(rates) <= _MOST_SEARCHED:
-        small_first = sorted(range(len(rates)), key=lambda each: (rates.rates[each], each))
-        starts.append(insert(rates, target.price, *weights, small_first))
     others: list[Groups] = [
         [range(len(rates))],
         [(each,) for each in range(len(rates))],
     ]
     if len(rates) > _MOST_SEARCHED:
         return starts + others
+    small_first = sorted(range(len(rates)), key=lambda each: (rates.rates[each], each))
+    starts.append(insert(rates, target.price, *weights, small_first)[0])
     search = LocalSearch(rates, target.price, *weights, rates.common())
     improved: list[Groups] = []
     for start in starts:
         search.start(start)
-        search.descend(_DESCENT_WORK // len(starts))
+        search.descend(_DESCENT_WORK)
         improved.append(search.groups)
-    search.start(min(improved, key=target.cost))
+    cheapest: Groups = min(improved, key=target.cost)
+    search.start(cheapest)
     search.iterate(_ITERATION_WORK)
     return [search.groups, *improved, *starts, *others]

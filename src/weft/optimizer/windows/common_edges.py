@@ -29,36 +29,34 @@ class CommonEdges:
         self._double = np.array([len(each) == 2 for each in edge_sets])
         self.rates: Floats = (1.0 + self._double) * unit / self._slides
 
-    def rows(self, low: int, high: int) -> Floats:
-        """Rates of the edges that sets [low, high) have in common with every set.
+    def rows(self, low: int, high: int, begin: int = 0) -> Floats:
+        """Rates of the edges that sets [low, high) have in common with those from `begin` on.
 
         >>> pair = (EdgeClass(5, 0), EdgeClass(5, 3)), (EdgeClass(4, 0), EdgeClass(4, 1))
         >>> CommonEdges(pair).rows(0, 2)
         array([[0.4, 0.2],
                [0.2, 0.5]])
         """
-        slides = self._slides[low:high, None]
-        divisors = np.gcd(slides, self._slides[None, :])
-        meeting = self._meet(self._first, self._first, divisors, low, high)
+        slides, others = self._slides[low:high, None], self._slides[None, begin:]
+        divisors = np.gcd(slides, others)
+        ours = self._first[low:high, None], self._second[low:high, None]
+        theirs = self._first[None, begin:], self._second[None, begin:]
+        meeting = _meet(ours[0], theirs[0], divisors)
         if self._double.any():
-            doubles = self._double[None, :]
-            meeting += self._meet(self._first, self._second, divisors, low, high) * doubles
-            rows = self._double[low:high, None]
-            second = self._meet(self._second, self._first, divisors, low, high)
-            second += self._meet(self._second, self._second, divisors, low, high) * doubles
-            meeting += second * rows
-        return meeting * (divisors / slides) * (self._unit / self._slides[None, :])
+            doubles = self._double[None, begin:]
+            meeting += _meet(ours[0], theirs[1], divisors) * doubles
+            second = _meet(ours[1], theirs[0], divisors)
+            second += _meet(ours[1], theirs[1], divisors) * doubles
+            meeting += second * self._double[low:high, None]
+        return meeting * (divisors / slides) * (self._unit / others)
 
-    def _meet(
-        self,
-        ours: NDArray[np.int64],
-        theirs: NDArray[np.int64],
-        divisors: NDArray[np.int64],
-        low: int,
-        high: int,
-    ) -> NDArray[np.int8]:
-        apart = ours[low:high, None] - theirs[None, :]
-        if not apart.any():
-            return np.ones(apart.shape, dtype=np.int8)
-        agree: NDArray[np.int8] = (apart % divisors == 0).astype(np.int8)
-        return agree
+
+def _meet(
+    ours: NDArray[np.int64], theirs: NDArray[np.int64], divisors: NDArray[np.int64]
+) -> NDArray[np.int8]:
+    """Where classes with these residues have common times."""
+    apart = ours - theirs
+    if not apart.any():
+        return np.ones(apart.shape, dtype=np.int8)
+    agree: NDArray[np.int8] = (apart % divisors == 0).astype(np.int8)
+    return agree

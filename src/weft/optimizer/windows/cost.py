@@ -29,12 +29,15 @@ of the calibrated model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import fsum, lcm
 from typing import ClassVar, Protocol
 
 Number = Fraction | float
+
+_MOST_BITS = 4096
 
 
 class CostModel(Protocol):
@@ -154,18 +157,36 @@ def plan_cost(
     result_rate: Number,
     groups: Iterable[tuple[Number, Number]],
 ) -> Number:
-    """The cost of groups given as (edge rate, overlap factor); exact if all numbers are.
+    """The cost of groups given as (edge rate, overlap factor); see `total`.
 
     >>> plan_cost(TriOps(), 10, Fraction(7, 10), 0, [(Fraction(7, 10), Fraction(57, 20))])
     Fraction(2539, 200)
     """
     members = list(groups)
-    price = model.price(rate, edge_rate)
-    total = model.constant(rate, result_rate)
-    total += model.lone_price(rate, edge_rate) if len(members) == 1 else price * len(members)
-    for group_edge_rate, overlap in members:
-        total += group_edge_rate * (model.per_fragment + model.per_overlap * overlap)
-    return total
+    alone = len(members) == 1
+    prices = model.lone_price(rate, edge_rate) if alone else model.price(rate, edge_rate)
+    terms = [
+        model.constant(rate, result_rate),
+        prices * len(members),
+        *(each * (model.per_fragment + model.per_overlap * overlap) for each, overlap in members),
+    ]
+    return total(terms)
+
+
+def total(terms: Sequence[Number]) -> Number:
+    """The sum, exact if all terms are and the result has no thousands of digits.
+
+    >>> total([Fraction(1, 3), Fraction(1, 6)]), total([Fraction(1, 3), 0.5])
+    (Fraction(1, 2), 0.8333333333333333)
+    """
+    denominator = 1
+    for term in terms:
+        if isinstance(term, float):
+            return fsum(terms)
+        denominator = lcm(denominator, Fraction(term).denominator)
+        if denominator.bit_length() > _MOST_BITS:
+            return fsum(terms)
+    return sum(terms, Fraction(0))
 
 
 def triops_pays(rate: Number, edge_rate: Number, groups: int) -> bool:

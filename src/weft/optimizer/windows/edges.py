@@ -10,6 +10,8 @@ Four ways, by size; the first three are exact:
 2. A small composite slide is counted edge by edge (`edge_bitset`).
 3. A large one by conditioning on factors (`edge_counting`), within a budget of steps.
 4. Else the rate is estimated (`edge_sampling`), within 0.5 % at 99 % confidence, and says so.
+Rates are fractions; where these would have thousands of digits, they are counted in floats, whose
+rounding is far below a plan's interest (about 1e-13).
 The budget counts steps, not seconds: the same windows give the same answer on every machine.
 """
 
@@ -20,24 +22,28 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 
+import numpy as np
+
 from weft.algebra.window import EdgeClass, Window
 from weft.optimizer.windows.edge_bitset import composite_slide, count_edges
 from weft.optimizer.windows.edge_counting import EdgeCounter, OutOfSteps
 from weft.optimizer.windows.edge_sampling import estimate_covered
 from weft.optimizer.windows.slices import base_pane
 
-MOST_STEPS = 400_000
-"""How many classes exact counting may look at, about two seconds."""
+MOST_STEPS = 60_000
+"""How many classes exact counting may look at, about half a second."""
 
 SMALL_PERIOD = 1 << 16
 LARGEST_PERIOD = 1 << 27
 """Composite slides up to the first are counted edge by edge at once; up to the second if
 conditioning ran out of steps."""
 
+_FRACTION_BITS = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class EdgeRate:
-    """Edges per unit of time; with `error` 0 it is exact.
+    """Edges per unit of time; with `error` 0 it is exact, but for rounding if it is a float.
 
     Otherwise the true rate is within the relative `error` with probability `confidence`.
     """
@@ -76,8 +82,7 @@ def edge_rate(classes: Iterable[EdgeClass], steps: int = MOST_STEPS) -> EdgeRate
     if period is not None and period <= SMALL_PERIOD:
         return EdgeRate(Fraction(count_edges(kept, period), period * pane))
     try:
-        counter = EdgeCounter(Fraction(1), (each.slide for each in kept))
-        return EdgeRate(counter.covered(kept, steps) / pane)
+        return EdgeRate(_counted(kept, steps) / pane)
     except OutOfSteps:
         if period is not None:
             return EdgeRate(Fraction(count_edges(kept, period), period * pane))
@@ -105,18 +110,15 @@ def without_contained(classes: Iterable[EdgeClass]) -> list[EdgeClass]:
     by_slide: dict[int, set[int]] = {}
     for each in classes:
         by_slide.setdefault(each.slide, set()).add(each.residue)
+    slides = sorted(by_slide)
+    ordered = np.array(slides)
     kept: list[EdgeClass] = []
-    kept_residues: dict[int, set[int]] = {}
-    for slide in sorted(by_slide):
+    for place, slide in enumerate(slides):
         residues = by_slide[slide]
-        for smaller, present in kept_residues.items():
-            if slide % smaller == 0:
-                residues = {r for r in residues if r % smaller not in present}
-                if not residues:
-                    break
-        if residues:
-            kept_residues[slide] = residues
-            kept += [EdgeClass(slide, residue) for residue in sorted(residues)]
+        for smaller in ordered[:place][slide % ordered[:place] == 0].tolist():
+            present = by_slide[smaller]
+            residues = {r for r in residues if r % smaller not in present}
+        kept += [EdgeClass(slide, residue) for residue in sorted(residues)]
     return kept
 
 
@@ -133,6 +135,13 @@ def common_edge_rate(first: EdgeClass, second: EdgeClass) -> Fraction:
     if (first.residue - second.residue) % divisor:
         return Fraction(0)
     return Fraction(divisor, first.slide * second.slide)
+
+
+def _counted(classes: Sequence[EdgeClass], steps: int) -> Fraction | float:
+    slides = {each.slide for each in classes}
+    if composite_slide(classes, 1 << _FRACTION_BITS) is None:
+        return EdgeCounter(1.0, slides).covered(classes, steps)
+    return EdgeCounter(Fraction(1), slides).covered(classes, steps)
 
 
 def _of_two(classes: Sequence[EdgeClass]) -> Fraction:

@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
+from weft.optimizer.windows.common_edges import Floats
 from weft.optimizer.windows.cost import CostModel, Number, TwoOps
 from weft.optimizer.windows.grouping import Grouping, grouping
 from weft.optimizer.windows.merge_sequence import MergeSequence
@@ -34,8 +36,9 @@ def insert_then_weave(workload: Workload, rate: Number, model: CostModel | None 
     price = float(used.price(Fraction(rate), workload.edge_rate.value))
     rates = search_rates(workload)
     weights = float(used.per_overlap), float(used.per_fragment)
-    inserted = insert(rates, price, *weights, first_come(workload))
-    groups = MergeSequence(rates, *weights, inserted).cut(price)
+    groups = MergeSequence(
+        rates, *weights, *insert(rates, price, *weights, first_come(workload))
+    ).cut(price)
     return grouping("insert-then-weave", workload, rate, used, groups)
 
 
@@ -50,32 +53,30 @@ def insert(
     per_overlap: float,
     per_fragment: float,
     order: Sequence[int],
-) -> list[tuple[int, ...]]:
-    """Groups after every edge set, in the given order, joined the cheapest or a new one."""
-    common = rates.common()
-    pool = rates.pool if len(order) > LARGE_GROUP else None
+) -> tuple[list[tuple[int, ...]], Floats]:
+    """Groups after every edge set, in the given order, joined the cheapest or a new one.
+
+    With, for each group, an upper bound of the edges that it has in common with every edge set.
+    """
     groups: list[list[int]] = []
     group_rates = np.empty(len(order))
     group_weights = np.empty(len(order))
-    meeting = np.empty_like(common)
-    held = np.zeros((pool.size if pool else 0, 16), dtype=np.bool_)
+    meeting = np.zeros((16, len(rates)))
+    large = _LargeGroups(rates)
     for edge_set in order:
         rate = float(rates.rates[edge_set])
         overlap = per_overlap * float(rates.overlaps[edge_set])
         count = len(groups)
         known, weights = group_rates[:count], group_weights[:count]
         shared = np.minimum(np.minimum(meeting[:count, edge_set], known), rate)
-        if pool:
-            sample, share = pool.samples[edge_set], pool.sample_weights[edge_set]
-            large = np.array([len(group) > LARGE_GROUP for group in groups], dtype=np.bool_)
-            shared[large] = share @ held[sample, :count][:, large]
+        large.guess(edge_set, shared)
         bounds = (known + rate - shared) * (weights + overlap) - known * weights
         best, chosen = price + rate * (per_fragment + overlap), count
         chosen_rate = rate
         for place in np.argsort(bounds, kind="stable").tolist():
             if bounds[place] > best:
                 break
-            if len(groups[place]) > LARGE_GROUP:
+            if place in large:
                 union = float(known[place] + rate - shared[place])
             else:
                 union = rates.union([*groups[place], edge_set])
@@ -84,14 +85,40 @@ def insert(
                 best, chosen, chosen_rate = float(increase), place, union
         if chosen == count:
             groups.append([])
-            meeting[count] = 0
             group_weights[count] = per_fragment
-            if count == held.shape[1]:
-                held = np.concatenate([held, np.zeros_like(held)], axis=1)
+            if count == len(meeting):
+                meeting = np.concatenate([meeting, np.zeros_like(meeting)])
         groups[chosen].append(edge_set)
         group_rates[chosen] = chosen_rate
         group_weights[chosen] += overlap
-        meeting[chosen] += common[edge_set]
-        if pool:
-            held[pool.points[edge_set], chosen] = True
-    return [tuple(sorted(group)) for group in groups]
+        meeting[chosen] += rates.common_row(edge_set)
+        large.joined(chosen, groups[chosen])
+    return [tuple(sorted(group)) for group in groups], meeting[: len(groups)]
+
+
+class _LargeGroups:
+    """Groups with too many sets to count each time: which sample times they cover."""
+
+    def __init__(self, rates: SearchRates) -> None:
+        self._rates = rates
+        self._covered: dict[int, NDArray[np.bool_]] = {}
+
+    def __contains__(self, place: int) -> bool:
+        return place in self._covered
+
+    def guess(self, edge_set: int, shared: Floats) -> None:
+        """Replace what a set has in common with large groups by a guess."""
+        if self._covered:
+            pool = self._rates.pool
+            sample = pool.samples[edge_set]
+            covered = np.stack([each[sample] for each in self._covered.values()])
+            shared[list(self._covered)] = covered @ pool.sample_weights[edge_set]
+
+    def joined(self, place: int, group: list[int]) -> None:
+        """The last of the group has just joined."""
+        if place in self._covered:
+            self._covered[place][self._rates.pool.points[group[-1]]] = True
+        elif len(group) > LARGE_GROUP:
+            self._covered[place] = np.zeros(self._rates.pool.size, dtype=np.bool_)
+            for edge_set in group:
+                self._covered[place][self._rates.pool.points[edge_set]] = True

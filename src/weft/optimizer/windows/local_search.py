@@ -246,7 +246,7 @@ class LocalSearch:
                 self._per_overlap,
                 self._fixed,
                 [(each,) for each in group],
-                self._common,
+                self._common[group],
             )
             parts = sequence.cut(self._price)
             before = self._cost_of(group)

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +83,7 @@ def lower_bound(
     order = np.argsort(rates.rates, kind="stable")
     own = rates.rates[order]
     weights = weights[order]
-    levels = _levels(rates, order, own, max(most_edge_rate, float(own[-1])))
+    levels = _known_levels(rates, order, own, max(most_edge_rate, float(own[-1])))
     payments = _Payments(levels, own, weights, per_fragment)
     shares = payments.bound(price)
     runs = _runs(own, weights, price, per_fragment, min(len(own), _COUNTED_GROUPS))
@@ -96,12 +97,25 @@ def lower_bound(
     return min(single, *bounds) * (1 - _ROUNDING)
 
 
+_known: WeakKeyDictionary[SearchRates, tuple[float, list[_Level]]] = WeakKeyDictionary()
+
+
+def _known_levels(
+    rates: SearchRates, order: NDArray[np.int64], own: Floats, edge_rate: float
+) -> list[_Level]:
+    """Levels do not depend on the price, so one computation serves all of a workload."""
+    if rates not in _known or _known[rates][0] != edge_rate:
+        _known[rates] = edge_rate, _levels(rates, order, own, edge_rate)
+    return _known[rates][1]
+
+
 def _levels(
     rates: SearchRates, order: NDArray[np.int64], own: Floats, edge_rate: float
 ) -> list[_Level]:
     """Levels from the least rate to that of all sets, with the shares of each."""
     edges = np.geomspace(own[0], edge_rate * (1 + 1e-12), _LEVELS + 1)
     counts = np.searchsorted(own, edges[1:] * (1 + 1e-12), side="right")
+    plain: list[tuple[Floats, ...]]
     if len(own) > MOST_REFINED:
         sums = _summed_meetings(rates, order, own, counts)
         plain = [(own[:n] * _harmonic(1 + sums[:n, k]),) for k, n in enumerate(counts)]
@@ -150,14 +164,11 @@ def _harmonic(mean: Floats) -> Floats:
 def _summed_meetings(
     rates: SearchRates, order: NDArray[np.int64], own: Floats, counts: NDArray[np.int64]
 ) -> Floats:
-    """For each set and level the sum of ρ over all others of the level, block by block."""
+    """For each set and level the sum of ρ over all others of the level."""
     sums = np.empty((len(own), len(counts)))
-    block = max(1, (1 << 21) // len(own))
-    for low in range(0, len(own), block):
-        rows = order[low : low + block]
-        meeting = rates.common_rows(rows)[:, order] / own[low : low + block, None]
-        reached = np.cumsum(np.minimum(meeting, 1.0), axis=1)
-        sums[low : low + block] = reached[:, counts - 1] - 1.0
+    for place, edge_set in enumerate(order.tolist()):
+        meeting = np.minimum(rates.common_row(edge_set)[order] / own[place], 1.0)
+        sums[place] = np.cumsum(meeting)[counts - 1] - 1.0
     return np.maximum(sums, 0.0)
 
 

@@ -33,10 +33,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.optimizer.windows.cost import CostModel
-from weft.optimizer.windows.search_rates import SearchRates, search_rates
+from weft.optimizer.windows.search_rates import FLOAT64_SETS, SearchRates, search_rates
 from weft.optimizer.windows.workload import Workload
 
 _TICK = 2.0**-40
+MOST_KEPT = 4096
+"""Sequences of more edge sets take too much memory to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class Merge:
 class MergeSequence:
     """Merges from given groups on, made as far as they are asked for.
 
-    Groups are tuples of edge sets; without any, each edge set starts alone.
+    Groups are tuples of edge sets; without any, each edge set starts alone. `meeting` has, for each
+    group, the rates of the edges it has in common with every edge set, or more.
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class MergeSequence:
         per_overlap: float,
         per_fragment: float,
         start: Iterable[Sequence[int]] | None = None,
-        common: NDArray[np.floating] | None = None,
+        meeting: NDArray[np.floating] | None = None,
     ) -> None:
         self._search = rates
         single = [(each,) for each in range(len(rates))]
@@ -69,9 +72,9 @@ class MergeSequence:
         self._members: list[frozenset[int]] = [frozenset(group) for group in self._start]
         self._fixed = per_fragment
         count = len(self._start)
-        matrix = rates.common() if common is None else common
+        matrix: NDArray[np.floating]
         if start is None:
-            matrix = matrix if common is None else matrix.copy()
+            matrix = rates.common().copy() if count <= FLOAT64_SETS else rates.common()
             self._rates = rates.rates.copy()
             self._weights = per_fragment + per_overlap * rates.overlaps
             self._exact = np.ones((count, count), dtype=np.bool_)
@@ -80,12 +83,13 @@ class MergeSequence:
             self._weights = np.array(
                 [per_fragment + per_overlap * rates.overlaps[list(g)].sum() for g in self._start]
             )
-            matrix = self._between_groups(matrix)
+            matrix = self._between_groups(meeting)
             alone = np.array([len(group) == 1 for group in self._start])
             self._exact = alone[:, None] & alone[None, :]
         self._common = matrix
         np.fill_diagonal(self._exact, False)
         self._alive = np.ones(count, dtype=np.bool_)
+        self._place = np.arange(count)
         largest = float(self._weights.sum() * max(self._rates.sum(), 1e-300))
         self._tick = _TICK * 2.0 ** frexp(largest)[1]
         self._least = np.empty(count)
@@ -94,12 +98,12 @@ class MergeSequence:
         for row in range(count):
             self._look_through(row)
         self.merges: list[Merge] = []
-        self._next: Merge | None = None
+        self._next: tuple[int, int] | None = None
 
     def cut(self, price: float) -> list[tuple[int, ...]]:
         """The groups after all merges up to the first that does not gain at this price."""
-        while (merge := self._upcoming()) is not None and merge.increase < price:
-            self._apply(merge)
+        while (pair := self._upcoming()) is not None and self._least[pair[0]] < price:
+            self._apply(*pair)
         groups = {place: list(group) for place, group in enumerate(self._start)}
         for merge in self.merges:
             if merge.increase >= price:
@@ -107,15 +111,18 @@ class MergeSequence:
             groups[merge.first] += groups.pop(merge.second)
         return [tuple(sorted(group)) for group in groups.values()]
 
-    def _between_groups(self, matrix: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Upper bounds of common edges between groups, from those between edge sets."""
+    def _between_groups(self, meeting: NDArray[np.floating] | None) -> NDArray[np.floating]:
+        """Upper bounds of common edges between groups, from those with edge sets."""
+        if meeting is None:
+            common = self._search.common()
+            meeting = np.stack([common[list(group)].sum(axis=0) for group in self._start])
         order = [edge_set for group in self._start for edge_set in group]
-        bounds = matrix[np.ix_(order, order)]
+        bounds = meeting[:, order]
         if len(order) > len(self._start):
             begins = np.cumsum([0, *(len(group) for group in self._start[:-1])])
-            bounds = np.add.reduceat(np.add.reduceat(bounds, begins, axis=0), begins, axis=1)
+            bounds = np.add.reduceat(bounds, begins, axis=1)
         smaller = np.minimum(self._rates[:, None], self._rates[None, :])
-        return np.asarray(np.minimum(bounds, smaller), dtype=matrix.dtype)
+        return np.asarray(np.minimum(bounds, smaller))
 
     def _increases(self, row: int) -> NDArray[np.float64]:
         """Lower bounds of δ for one group with every other, rounded; inf where there is none."""
@@ -134,30 +141,34 @@ class MergeSequence:
         self._least[row] = increases[partner]
         self._stale[row] = False
 
-    def _upcoming(self) -> Merge | None:
-        """The next merge, exact; None if one group is left."""
+    def _upcoming(self) -> tuple[int, int] | None:
+        """The rows of the next merge, which is exact; None if one group is left."""
         while self._next is None:
             row = int(np.argmin(self._least))
-            increase = float(self._least[row])
-            if increase == inf:
+            if self._least[row] == inf:
                 return None
             if self._stale[row]:
                 self._look_through(row)
                 continue
             other = int(self._partner[row])
             if self._exact[row, other]:
-                self._next = Merge(min(row, other), max(row, other), increase)
+                self._next = row, other
             else:
                 union = self._search.union(self._members[row] | self._members[other])
                 common = self._rates[row] + self._rates[other] - union
+                # A guessed union may be smaller than a part.
+                common = max(0.0, min(common, self._rates[row], self._rates[other]))
                 self._common[row, other] = self._common[other, row] = common
                 self._exact[row, other] = self._exact[other, row] = True
                 self._look_through(row)
                 self._look_through(other)
         return self._next
 
-    def _apply(self, merge: Merge) -> None:
-        kept, gone = merge.first, merge.second
+    def _apply(self, row: int, other: int) -> None:
+        kept, gone = min(row, other), max(row, other)
+        places = int(self._place[kept]), int(self._place[gone])
+        self.merges.append(Merge(*places, float(self._least[row])))
+        self._next = None
         rate = self._rates[kept] + self._rates[gone] - self._common[kept, gone]
         bounds = self._common[kept] + self._common[gone]
         bounds = np.minimum(bounds, np.minimum(rate, self._rates))
@@ -175,13 +186,27 @@ class MergeSequence:
         increases = self._increases(kept)
         self._look_through(kept)
         better = increases < self._least
-        better |= (increases == self._least) & (kept < self._partner)
+        better |= (increases == self._least) & (kept < self._partner) & ~self._stale
         better[kept] = False
         self._least[better] = increases[better]
         self._partner[better] = kept
         self._stale[better] = False
-        self.merges.append(merge)
-        self._next = None
+        if 2 * np.count_nonzero(self._alive) < len(self._alive):
+            self._compact()
+
+    def _compact(self) -> None:
+        """Forget the rows of groups that are gone."""
+        live = np.flatnonzero(self._alive)
+        row_of = np.full(len(self._alive), -1)
+        row_of[live] = np.arange(len(live))
+        self._members = [self._members[row] for row in live.tolist()]
+        self._common = self._common[np.ix_(live, live)]
+        self._exact = self._exact[np.ix_(live, live)]
+        self._rates, self._weights = self._rates[live], self._weights[live]
+        self._least, self._stale = self._least[live], self._stale[live]
+        self._place, self._alive = self._place[live], self._alive[live]
+        self._partner = row_of[self._partner[live]]
+        self._stale |= self._partner < 0
 
 
 _sequences: WeakKeyDictionary[Workload, dict[tuple[float, float], MergeSequence]] = (
@@ -193,6 +218,9 @@ def merge_sequence(workload: Workload, model: CostModel) -> MergeSequence:
     """The workload's sequence from single edge sets on; kept, so that a new rate is a new cut."""
     weights = float(model.per_overlap), float(model.per_fragment)
     known = _sequences.setdefault(workload, {})
-    if weights not in known:
-        known[weights] = MergeSequence(search_rates(workload), *weights)
-    return known[weights]
+    if weights in known:
+        return known[weights]
+    sequence = MergeSequence(search_rates(workload), *weights)
+    if len(workload.edge_sets) <= MOST_KEPT:
+        known[weights] = sequence
+    return sequence

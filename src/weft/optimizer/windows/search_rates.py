@@ -25,8 +25,9 @@ from weft.optimizer.windows.slices import base_pane
 from weft.optimizer.windows.workload import Workload
 
 _SMALL_PERIOD = 1 << 12
-_STEPS = 20_000
-_FLOAT64_SETS = 4096
+_STEPS_OF_MULTIPLES = 40_000
+_STEPS = 8_000
+FLOAT64_SETS = 4096
 
 
 class SearchRates:
@@ -42,6 +43,8 @@ class SearchRates:
         ]
         self._common = CommonEdges(workload.edge_sets, workload.unit)
         self._counter = EdgeCounter(1.0, {each[0].slide for each in self._sets})
+        single = all(len(each) == 1 for each in self._sets)
+        self._most_steps = _STEPS_OF_MULTIPLES if single else _STEPS
         self._known: dict[frozenset[int], float] = {}
         self.rates: Floats = self._common.rates
         self.overlaps: Floats = np.array([float(each) for each in workload.overlaps])
@@ -58,25 +61,37 @@ class SearchRates:
         """Sample edges of all sets."""
         return CoverPool(self._sets, self.rates)
 
-    def common(self) -> Floats:
-        """The rates of the edges that any two sets have in common; in 32 bits for many sets,
-        rounded up, so that they still are bounds."""
+    def common(self) -> NDArray[np.floating]:
+        """The rates of the edges that any two sets have in common, not to be changed.
+
+        For many sets in 32 bits, rounded up, so that they still are bounds.
+        """
+        return self._small_common if len(self) <= FLOAT64_SETS else self._common_matrix(np.float32)
+
+    @cached_property
+    def _small_common(self) -> NDArray[np.floating]:
+        return self._common_matrix(np.float64)
+
+    def _common_matrix(self, kind: type[np.floating]) -> NDArray[np.floating]:
         count = len(self)
-        kind = np.float64 if count <= _FLOAT64_SETS else np.float32
         matrix = np.empty((count, count), dtype=kind)
-        block = max(1, (1 << 21) // count)
-        for low in range(0, count, block):
-            high = min(low + block, count)
-            rows = self._common.rows(low, high)
+        low = 0
+        while low < count:
+            high = min(low + max(1, (1 << 21) // (count - low)), count)
+            rows = self._common.rows(low, high, begin=low).astype(kind)
             if kind is np.float32:
-                matrix[low:high] = np.nextafter(rows.astype(kind), np.float32(np.inf))
-            else:
-                matrix[low:high] = rows
+                rows = np.nextafter(rows, np.float32(np.inf))
+            matrix[low:high, low:] = rows
+            matrix[low:, low:high] = rows.T
+            low = high
         return matrix
 
-    def common_rows(self, edge_sets: NDArray[np.int64]) -> Floats:
-        """Some rows of that matrix, in 64 bits."""
-        return np.concatenate([self._common.rows(each, each + 1) for each in edge_sets.tolist()])
+    def common_row(self, edge_set: int) -> NDArray[np.floating]:
+        """One row of that matrix, in 64 bits."""
+        if len(self) <= FLOAT64_SETS:
+            row: NDArray[np.floating] = self._small_common[edge_set]
+            return row
+        return np.asarray(self._common.rows(edge_set, edge_set + 1)[0])
 
     def union(self, edge_sets: Iterable[int]) -> float:
         """The rate of all edges of the sets."""
@@ -96,7 +111,7 @@ class SearchRates:
             self.work += len(classes)
             return count_edges(classes, period) / period
         try:
-            share = self._counter.covered(classes, _STEPS)
+            share = self._counter.covered(classes, self._most_steps)
         except OutOfSteps:
             share = self.pool.union(edge_sets) * self._pane / self._unit
             self.guessed = True

@@ -112,8 +112,16 @@ class Workload:
 
     def edge_rate_of(self, edge_sets: Iterable[int]) -> EdgeRate:
         """Of some edge sets, per unit of time."""
-        classes = {edge for each in edge_sets for edge in self.edge_sets[each]}
-        return edge_rate(classes).per(self.unit)
+        key = frozenset(edge_sets)
+        rate = self._edge_rates.get(key)
+        if rate is None:
+            classes = {edge for each in key for edge in self.edge_sets[each]}
+            rate = self._edge_rates[key] = edge_rate(classes).per(self.unit)
+        return rate
+
+    @cached_property
+    def _edge_rates(self) -> dict[frozenset[int], EdgeRate]:
+        return {}
 
     @cached_property
     def members(self) -> tuple[NDArray[np.int64], ...]:
