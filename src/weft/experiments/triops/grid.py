@@ -6,7 +6,7 @@ more, and `best` on the drawn one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from weft.experiments.reproduction import Progress
@@ -55,8 +55,13 @@ class Point:
         return costs
 
 
-def measure(settings: Settings, points: Points, progress: Progress) -> list[Point]:
-    """All points for each guess and seed; queries are planned once for all rates."""
+def measure(settings: Settings, figures: Iterable[str], progress: Progress) -> list[Point]:
+    """What the figures need, for each guess and seed; queries are planned once for all rates."""
+    wanted = {figure: settings.points(figure) for figure in figures}
+    points: Points = frozenset().union(*wanted.values())
+    compared: Points = frozenset().union(
+        *(wanted[figure] for figure in MODEL_RATES if figure in wanted)
+    )
     workloads = [(guess, seed) for guess in settings.guesses for seed in settings.seeds]
     found: list[Point] = []
     for done, (guess, seed) in enumerate(workloads):
@@ -64,21 +69,21 @@ def measure(settings: Settings, points: Points, progress: Progress) -> list[Poin
         for queries in sorted({count for count, _ in points}):
             rates = sorted(rate for count, rate in points if count == queries)
             drawn = guess == settings.drawn and seed == settings.seeds[0]
-            with_best = drawn and queries in settings.query_sweep
+            with_best = [rate for rate in rates if drawn and (queries, rate) in compared]
             found += _points(guess, seed, queries, rates, with_best)
     progress(len(workloads), len(workloads), "done")
     return found
 
 
 def _points(
-    guess: Guess, seed: int, queries: int, rates: Iterable[float], with_best: bool
+    guess: Guess, seed: int, queries: int, rates: Iterable[float], with_best: Sequence[float]
 ) -> Iterator[Point]:
     simulation = Simulation(queries_of(guess, seed, queries))
     shared, triweave = simulation.shared(), simulation.triweave()
     best_triops: Plan | None = None
     for rate in rates:
         best: dict[str, Plan] = {}
-        if with_best and rate in MODEL_RATES.values():
+        if rate in with_best:
             # E is the price of a group under TriOps, so one plan is the best at every rate.
             best_triops = best_triops or simulation.best(rate, TRI_OPS)
             best = {"twoops": simulation.best(rate, TWO_OPS), "triops": best_triops}

@@ -29,10 +29,7 @@ class Run:
 
     @cached_property
     def points(self) -> list[Point]:
-        wanted = frozenset[tuple[int, float]]().union(
-            *(self.settings.points(figure) for figure in self.simulated)
-        )
-        return measure(self.settings, wanted, self.progress)
+        return measure(self.settings, self.simulated, self.progress)
 
 
 def _rates(run: Run) -> Data:
@@ -59,7 +56,8 @@ def reproduce(figures: Sequence[str], quick: bool, progress: Progress) -> Reprod
     claims, details = (
         claims_and_details(run.settings, run.points, run.simulated) if run.simulated else ([], "")
     )
-    return Reproduction("triops", _TITLE, data, claims, details)
+    title = f"{_TITLE}: few settings, which say nothing about the paper" if quick else _TITLE
+    return Reproduction("triops", title, data, claims, details)
 
 
 TRIOPS = Paper(title=_TITLE, figures=FIGURES, default=tuple(TITLES), run=reproduce)

@@ -6,10 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from weft.experiments.triops.templates import GUESSES, LITERAL, Guess
+from weft.workloads.sharing import LARGEST_OVERLAP, SKEW
 
-SKEW = 0.6
-MOST_OVERLAP = 50
-"""The overlap factor ω is uniform in 1 to this."""
 MOST_QUERIES = 1000
 LOW_RATE = 50
 """Section VII-B calls 50 tuples per second low; so is everything below it here."""
@@ -51,7 +49,7 @@ class Settings:
 
     def to_json(self) -> dict[str, Any]:
         named = asdict(self) | {"drawn": str(self.drawn), "guesses": [str(g) for g in self.guesses]}
-        return named | {"skew": SKEW, "most_overlap": MOST_OVERLAP}
+        return named | {"skew": SKEW, "largest_overlap": LARGEST_OVERLAP}
 
 
 FULL = Settings(
@@ -71,7 +69,7 @@ QUICK = Settings(
     ),
     seeds=(1,),
     rates=(0.5, 5, 50, 300, 10_000),
-    rate_sweep_queries=(40, 80),
-    query_sweep=(20, 40, 80),
+    rate_sweep_queries=(20, 40),
+    query_sweep=(10, 20, 30),
 )
 """Small enough for a test; it says nothing about the paper."""

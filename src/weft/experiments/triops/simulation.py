@@ -18,15 +18,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
-
-from weft.experiments.triops.parameters import MOST_OVERLAP, MOST_QUERIES, SKEW
+from weft.experiments.triops.parameters import MOST_QUERIES
 from weft.experiments.triops.templates import Guess
 from weft.optimizer.windows.best import best
 from weft.optimizer.windows.cost import CostModel, TriOps, TwoOps, plan_cost
 from weft.optimizer.windows.merge_sequence import MergeSequence, merge_sequence
 from weft.optimizer.windows.search_rates import search_rates
 from weft.optimizer.windows.workload import Workload
+from weft.workloads.sharing import WindowTable, zipf_windows
 
 TWO_OPS, TRI_OPS = TwoOps(), TriOps()
 BASELINE = "shared"
@@ -59,21 +58,13 @@ def queries_of(guess: Guess, seed: int, count: int) -> Workload:
     """
     if not 1 <= count <= MOST_QUERIES:
         raise ValueError(f"there are {MOST_QUERIES} queries, not {count}")
-    slides, ranges = _drawn(guess, seed)
-    names = [f"q{number}" for number in range(count)]
-    return Workload.of_columns(names, ranges[:count], slides[:count])
+    drawn = _drawn(guess, seed)
+    return Workload.of_columns(drawn.names[:count], drawn.ranges[:count], drawn.slides[:count])
 
 
 @lru_cache(maxsize=4)
-def _drawn(guess: Guess, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Slides by Zipf's law over the guess's order of popularity, and ranges ω·slide."""
-    template = np.array(guess.slides(seed))
-    popularity = np.arange(1, len(template) + 1) ** -SKEW
-    generator = np.random.default_rng(seed)
-    chosen = generator.choice(len(template), size=MOST_QUERIES, p=popularity / popularity.sum())
-    slides = template[chosen]
-    ranges = slides * generator.integers(1, MOST_OVERLAP, size=MOST_QUERIES, endpoint=True)
-    return tuple(slides.tolist()), tuple(ranges.tolist())
+def _drawn(guess: Guess, seed: int) -> WindowTable:
+    return zipf_windows(MOST_QUERIES, seed, guess.slides(seed))
 
 
 class Simulation:

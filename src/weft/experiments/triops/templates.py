@@ -13,37 +13,40 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-LONGEST = 10_000
-"""Table II: slides are of 1 to 10,000 units of time."""
+from weft.workloads.sharing import LARGEST_SLIDE, any_slides, random_slides, round_slides
 
 Slides = list[int]
 
 
 def _any(seed: int) -> Slides:
-    return list(range(1, LONGEST + 1))
+    return any_slides()
 
 
 def _random(count: int, seed: int) -> Slides:
-    return sorted(random.Random(f"template {seed}").sample(range(1, LONGEST + 1), count))
+    return random_slides(count, seed)
+
+
+def _people(seed: int) -> Slides:
+    return round_slides()
 
 
 def _primes(count: int, seed: int) -> Slides:
-    primes = [n for n in range(2, LONGEST) if all(n % d for d in range(2, int(n**0.5) + 1))]
+    primes = [n for n in range(2, LARGEST_SLIDE) if all(n % d for d in range(2, int(n**0.5) + 1))]
     return sorted(random.Random(f"primes {seed}").sample(primes, count))
 
 
 def _multiples(step: int, seed: int) -> Slides:
-    return list(range(step, LONGEST + 1, step))
+    return list(range(step, LARGEST_SLIDE + 1, step))
 
 
 def _geometric(count: int, seed: int) -> Slides:
     """Evenly spaced on a logarithmic axis; small ones coincide, so there may be fewer."""
-    return sorted({round(LONGEST ** (k / (count - 1))) for k in range(count)})
+    return sorted({round(LARGEST_SLIDE ** (k / (count - 1))) for k in range(count)})
 
 
 def _round(digits: tuple[int, ...], seed: int) -> Slides:
     decades = (1, 10, 100, 1000, 10_000)
-    return sorted(d * ten for d in digits for ten in decades if d * ten <= LONGEST)
+    return sorted(d * ten for d in digits for ten in decades if d * ten <= LARGEST_SLIDE)
 
 
 def _powers_of_two(seed: int) -> Slides:
@@ -51,7 +54,7 @@ def _powers_of_two(seed: int) -> Slides:
 
 
 def _divisors(number: int, seed: int) -> Slides:
-    return [d for d in range(1, min(number, LONGEST) + 1) if number % d == 0]
+    return [d for d in range(1, min(number, LARGEST_SLIDE) + 1) if number % d == 0]
 
 
 def _clock(seed: int) -> Slides:
@@ -69,6 +72,7 @@ TEMPLATES: dict[str, Callable[[int], Slides]] = {
     **{f"{count} geometric": partial(_geometric, count) for count in (10, 25, 50, 100)},
     "1-2-5": partial(_round, (1, 2, 5)),
     "1 to 9 of each decade": partial(_round, tuple(range(1, 10))),
+    "round": _people,
     "powers of 2": _powers_of_two,
     "clock": _clock,
     **{f"divisors of {n}": partial(_divisors, n) for n in (3600, 5040, 10_000, 86_400)},
