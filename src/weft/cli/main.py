@@ -14,6 +14,7 @@ from weft.cli.init import init
 from weft.cli.output import Commands
 from weft.cli.plan import plan
 from weft.cli.registration import drop, list_queries, register
+from weft.cli.reproduce import reproduce
 from weft.cli.results import results
 from weft.cli.running import run
 
@@ -54,6 +55,7 @@ app.command()(plan)
 app.command()(doctor)
 app.command("demo")(demo)
 app.command()(bench)
+app.command()(reproduce)
 
 if __name__ == "__main__":
     app()

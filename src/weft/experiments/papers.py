@@ -1,0 +1,8 @@
+"""The papers that `weft reproduce` knows."""
+
+from __future__ import annotations
+
+from weft.experiments.reproduction import Paper
+from weft.experiments.triops.paper import TRIOPS
+
+PAPERS: dict[str, Paper] = {"triops": TRIOPS}
