@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-NAMES = ("windows", "plan")
+NAMES = ("windows", "plan", "calibrate")
 
 
 def bench(
@@ -28,6 +28,11 @@ def bench(
         from weft.bench import plan
 
         plan.main(json=as_json, only=_parts(only, plan.SETTINGS), work=work)
+    elif name == "calibrate":
+        from weft.bench import calibrate
+
+        _parts(only, ())
+        calibrate.main(json=as_json)
     else:
         raise typer.BadParameter(f"there is no benchmark '{name}'; there are {', '.join(NAMES)}")
 
@@ -36,5 +41,6 @@ def _parts(only: Sequence[str], known: Collection[str]) -> Sequence[str] | None:
     """The parts asked for, or None for all."""
     unknown = sorted(set(only) - set(known))
     if unknown:
-        raise typer.BadParameter(f"no part {', '.join(unknown)}; there are {', '.join(known)}")
+        there = f"there are {', '.join(known)}" if known else "it has no parts"
+        raise typer.BadParameter(f"no part {', '.join(unknown)}; {there}")
     return only or None

@@ -206,3 +206,47 @@ def _title(data: Data) -> alt.TitleParams:
         f"{len(settings['seeds'])} seeds each",
         anchor="start",
     )
+
+
+def spark_chart(data: Data) -> alt.HConcatChart:
+    """Operations by level on the left, predicted beside counted; seconds on the right."""
+    operations = [
+        {
+            "plan": _plan_name(each),
+            "level": level.replace("level", "level "),
+            "what": what,
+            "operations": each[what][level],
+        }
+        for each in data["plans"]
+        for what in ("predicted", "counted")
+        for level in each[what]
+    ]
+    times = [
+        {"plan": _plan_name(each), "what": what, "seconds": seconds}
+        for each in data["plans"]
+        for what, seconds in (
+            ("kernel (levels 2 and 3)", each["kernel_seconds"]),
+            ("all else", each["seconds"] - each["kernel_seconds"]),
+        )
+    ]
+    plan = alt.Y("plan:N", title=None, sort=None)
+    counted = (
+        _chart(operations)
+        .mark_bar()
+        .encode(
+            alt.X("operations:Q", title="aggregate operations"),
+            plan,
+            alt.Color("level:N", title=None),
+            alt.Row("what:N", title=None),
+        )
+    )
+    taken = (
+        _chart(times).mark_bar().encode(alt.X("seconds:Q"), plan, alt.Color("what:N", title=None))
+    )
+    panels = counted.properties(width=_WIDTH), taken.properties(width=_WIDTH)
+    drawn = alt.hconcat(*panels, title=data["title"])
+    return drawn.resolve_scale(color="independent")  # type: ignore[no-any-return]
+
+
+def _plan_name(each: dict[str, Any]) -> str:
+    return f"{each['optimizer']}, {each['model']}, {each['groups']} groups"

@@ -1,7 +1,7 @@
 """What `weft reproduce triops` runs.
 
-`FIGURES` is the place for more: a figure whose `run` ignores the points of the simulation, such as
-one that runs plans on Spark, is added there by name, and to `default` only if it is quick.
+Figures 10 to 13 are simulated. `spark` runs the same plans on Spark; it needs Java, and is run
+only if it is named.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, partial
 
-from weft.experiments.reproduction import Data, Figure, Paper, Progress, Reproduction
-from weft.experiments.triops.charts import model_chart, rate_chart
+from weft.experiments.reproduction import Claim, Data, Figure, Paper, Progress, Reproduction
+from weft.experiments.triops.charts import model_chart, rate_chart, spark_chart
 from weft.experiments.triops.claims import claims_and_details
 from weft.experiments.triops.figures import TITLES, query_sweep, rate_sweep
 from weft.experiments.triops.grid import Point, measure
@@ -25,6 +25,7 @@ class Run:
     def __init__(self, figures: Sequence[str], settings: Settings, progress: Progress) -> None:
         self.simulated = [figure for figure in figures if figure in TITLES]
         self.settings = settings
+        self.quick = settings is QUICK
         self.progress = progress
 
     @cached_property
@@ -40,12 +41,25 @@ def _models(figure: str, run: Run) -> Data:
     return query_sweep(figure, run.settings, run.points)
 
 
+def _spark(run: Run) -> Data:
+    from weft.experiments.triops.on_spark import spark_data
+
+    return spark_data(run.quick, run.progress)
+
+
+def _spark_claims(data: Data | None) -> list[Claim]:
+    from weft.experiments.triops.on_spark import spark_claims
+
+    return spark_claims(data) if data is not None else []
+
+
 FIGURES: dict[str, Figure[Run]] = {
     "fig10": Figure(TITLES["fig10"], _rates, rate_chart),
     **{
         figure: Figure(TITLES[figure], partial(_models, figure), model_chart)
         for figure in MODEL_RATES
     },
+    "spark": Figure("Plans on Spark", _spark, spark_chart),
 }
 
 
@@ -56,6 +70,7 @@ def reproduce(figures: Sequence[str], quick: bool, progress: Progress) -> Reprod
     claims, details = (
         claims_and_details(run.settings, run.points, run.simulated) if run.simulated else ([], "")
     )
+    claims = [*claims, *_spark_claims(data.get("spark"))]
     title = f"{_TITLE}: few settings, which say nothing about the paper" if quick else _TITLE
     return Reproduction("triops", title, data, claims, details)
 
