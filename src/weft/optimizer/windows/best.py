@@ -30,6 +30,7 @@ from weft.optimizer.windows.workload import Workload
 
 _DESCENT_WORK = 80_000
 _ITERATION_WORK = 250_000
+_ITERATION_WORK_PER_SET = 1000
 _MOST_SEARCHED = 4096
 """Above this many edge sets the starts are not improved: the memory of a search grows with n²."""
 _MOST_GUESSED_WRONG = 0.03
@@ -46,7 +47,7 @@ def best(workload: Workload, rate: Number, model: CostModel | None = None) -> Gr
     >>> workload = Workload.of(Windowed(name, window) for name, window in windows.items())
     >>> found = best(workload, 100)
     >>> found.model.name, [group.queries for group in found.groups], found.gap
-    ('twoops', [('c', 'a', 'b')], 0.0)
+    ('triops', [('c',), ('a', 'b')], 0.0)
     """
     if model is not None:
         return _under(_Target(workload, Fraction(rate), model))
@@ -155,5 +156,5 @@ def _candidates(target: _Target) -> list[Groups]:
         improved.append(search.groups)
     cheapest: Groups = min(improved, key=target.cost)
     search.start(cheapest)
-    search.iterate(_ITERATION_WORK)
+    search.iterate(min(_ITERATION_WORK, _ITERATION_WORK_PER_SET * len(rates)))
     return [search.groups, *improved, *starts, *others]

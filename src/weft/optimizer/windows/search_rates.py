@@ -27,6 +27,7 @@ from weft.optimizer.windows.workload import Workload
 _SMALL_PERIOD = 1 << 12
 _STEPS_OF_MULTIPLES = 40_000
 _STEPS = 6_000
+_STEPS_OF_A_GUESS = 300
 FLOAT64_SETS = 4096
 
 
@@ -115,6 +116,7 @@ class SearchRates:
         except OutOfSteps:
             share = self.pool.union(edge_sets) * self._pane / self._unit
             self.guessed = True
+            self.work += _STEPS_OF_A_GUESS
         self.work += self._counter.steps
         return share
 
