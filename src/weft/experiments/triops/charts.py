@@ -46,7 +46,8 @@ def model_chart(data: Data) -> alt.HConcatChart:
 
 def _framed(data: Data, *panels: Panel) -> alt.HConcatChart:
     config = alt.Config(
-        axis=alt.AxisConfig(grid=False), legend=alt.LegendConfig(orient="bottom", labelLimit=400)
+        axis=alt.AxisConfig(grid=False),
+        legend=alt.LegendConfig(orient="bottom", labelLimit=400, symbolOpacity=1),
     )
     return alt.hconcat(*panels, title=_title(data), config=config)
 
