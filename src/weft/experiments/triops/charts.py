@@ -46,7 +46,8 @@ def model_chart(data: Data) -> alt.HConcatChart:
 
 def _framed(data: Data, *panels: Panel) -> alt.HConcatChart:
     config = alt.Config(
-        axis=alt.AxisConfig(grid=False), legend=alt.LegendConfig(orient="bottom", labelLimit=400)
+        axis=alt.AxisConfig(grid=False),
+        legend=alt.LegendConfig(orient="bottom", labelLimit=400),
     )
     return alt.hconcat(*panels, title=_title(data), config=config)
 
@@ -86,7 +87,9 @@ def _cost_panel(data: Data) -> Panel:
     dashes = alt.StrokeDash(
         "model:N",
         scale=alt.Scale(domain=list(_MODELS), range=list(_MODELS.values())),
-        legend=alt.Legend(title="model", symbolType="stroke", symbolSize=500),
+        legend=alt.Legend(
+            title="model", symbolType="stroke", symbolSize=500, symbolStrokeColor="black"
+        ),
     )
     best = [row for row in lines if row["optimizer"] == "best"]
     others = [row for row in lines if row["optimizer"] != "best"]
@@ -134,7 +137,9 @@ def _panel_title(text: str, subtitle: str) -> alt.TitleParams:
 
 def _optimizer_colour() -> alt.Color:
     scale = alt.Scale(domain=list(_OPTIMIZERS), range=list(_OPTIMIZERS.values()))
-    return alt.Color("optimizer:N", scale=scale, title="optimizer")
+    return alt.Color(
+        "optimizer:N", scale=scale, legend=alt.Legend(title="optimizer", symbolOpacity=1)
+    )
 
 
 def _gains(series: Iterable[Data]) -> list[Rows]:

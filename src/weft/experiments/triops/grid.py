@@ -1,6 +1,6 @@
 """All guesses, seeds, numbers of queries and rates: the simulation's points.
 
-Time: about five minutes for the full settings, most of it the guesses of a thousand slides and
+Time: three to five minutes for the full settings, most of it the guesses of a thousand slides and
 more, and `best` on the drawn one.
 """
 
