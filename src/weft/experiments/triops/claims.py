@@ -227,11 +227,27 @@ def _details(
             f"largest reduction would be {_span(short)} by guess.\n"
         )
     text += _best(points)
+    text.append(_exactness(points))
     if by_rate:
         text.append("\n## Figure 10 by guess\n\n" + _rate_table(settings, by_rate))
     if by_model:
         text.append("\n## Figures 11 to 13 by guess\n\n" + _model_table(by_model))
     return "".join(text)
+
+
+def _exactness(points: Iterable[Point]) -> str:
+    errors: dict[tuple[str, int, int], float] = {}
+    for point in points:
+        workload = str(point.guess), point.seed, point.queries
+        errors[workload] = max(errors.get(workload, 0.0), point.edge_rate_error)
+    estimated = {key: error for key, error in errors.items() if error}
+    if not estimated:
+        return f"Edge rates are exact in all {len(errors):,} sets of queries.\n"
+    guesses = sorted({guess for guess, _, _ in estimated})
+    return (
+        f"Edge rates are exact in all but {len(estimated)} of {len(errors):,} sets of queries "
+        f"({'; '.join(guesses)}), and there within {100 * max(estimated.values()):.2f} % (each at 99 % confidence).\n"
+    )
 
 
 def _best(points: Iterable[Point]) -> list[str]:

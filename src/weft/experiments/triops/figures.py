@@ -69,6 +69,7 @@ def _rate_series(points: Sequence[Point]) -> Data:
         "seed": first.seed,
         "queries": first.queries,
         "edge_rate": first.shared.edge_rate,
+        "edge_rate_error": max(point.edge_rate_error for point in points),
         "triweave_groups": len(first.triweave.groups),
         "rate": [point.rate for point in points],
         "normalized": [point.normalized for point in points],

@@ -29,6 +29,8 @@ class Point:
     triweave: Plan
     best: dict[str, Plan]
     """By model, each the best for its own; empty where `best` was not run."""
+    edge_rate_error: float
+    """The largest relative error of an edge rate; 0 if all were counted exactly."""
 
     @property
     def normalized(self) -> float:
@@ -87,4 +89,6 @@ def _points(
             # E is the price of a group under TriOps, so one plan is the best at every rate.
             best_triops = best_triops or simulation.best(rate, TRI_OPS)
             best = {"twoops": simulation.best(rate, TWO_OPS), "triops": best_triops}
-        yield Point(guess, seed, queries, rate, shared, simulation.weaveshare(rate), triweave, best)
+        woven = simulation.weaveshare(rate)
+        error = simulation.edge_rate_error
+        yield Point(guess, seed, queries, rate, shared, woven, triweave, best, error)

@@ -22,6 +22,7 @@ from weft.experiments.triops.parameters import MOST_QUERIES
 from weft.experiments.triops.templates import Guess
 from weft.optimizer.windows.best import best
 from weft.optimizer.windows.cost import CostModel, TriOps, TwoOps, plan_cost
+from weft.optimizer.windows.edges import EdgeRate
 from weft.optimizer.windows.merge_sequence import MergeSequence, merge_sequence
 from weft.optimizer.windows.search_rates import search_rates
 from weft.optimizer.windows.workload import Workload
@@ -72,7 +73,10 @@ class Simulation:
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        self.edge_rate = float(workload.edge_rate.value)
+        self.edge_rate = float(workload.edge_rate)
+        self.edge_rate_error = 0.0
+        """The largest relative error of an edge rate so far; 0 while all are counted exactly."""
+        self._note(workload.edge_rate)
         self._rates = search_rates(workload)
         self._plans: dict[tuple[tuple[int, ...], ...], tuple[tuple[float, float], ...]] = {}
 
@@ -110,7 +114,11 @@ class Simulation:
         if len(edge_sets) == len(self.workload.edge_sets):
             return self.edge_rate
         rate = self._rates.union(edge_sets)
-        return float(self.workload.edge_rate_of(edge_sets)) if self._rates.guessed else rate
+        return self._note(self.workload.edge_rate_of(edge_sets)) if self._rates.guessed else rate
+
+    def _note(self, rate: EdgeRate) -> float:
+        self.edge_rate_error = max(self.edge_rate_error, rate.error)
+        return float(rate)
 
     def _overlap(self, edge_sets: tuple[int, ...]) -> float:
         return float(self._rates.overlaps[list(edge_sets)].sum())
