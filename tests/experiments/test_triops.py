@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from weft.experiments.reproduction import Data
-from weft.experiments.triops.charts import model_chart, rate_chart
+from weft.experiments.triops.charts import model_chart, rate_chart, spark_chart
 from weft.experiments.triops.claims import claims_and_details
 from weft.experiments.triops.figures import TITLES, query_sweep, rate_sweep
 from weft.experiments.triops.grid import Point, measure
+from weft.experiments.triops.on_spark import PLANS, spark_claims, spark_data
 from weft.experiments.triops.parameters import FULL, MODEL_RATES, QUICK
 from weft.experiments.triops.simulation import TRI_OPS, TWO_OPS, Simulation, queries_of
 from weft.experiments.triops.templates import GUESSES, LITERAL, ORDERS, TEMPLATES, Guess
@@ -187,3 +188,19 @@ def test_a_figure_alone_has_only_its_claims(points: list[Point]) -> None:
     texts = [each.claim for each in claims_and_details(QUICK, points, ["fig12"])[0]]
     assert any("40 to 60 %" in text for text in texts)
     assert not any("figure 10" in text or "higher rates" in text for text in texts)
+
+
+def test_what_the_loom_counts_is_what_the_models_predict(spark: Any) -> None:
+    """A small run of the plans on Spark; `spark` is there so that it uses the session of the tests."""
+    data = spark_data(quick=True, progress=lambda done, total, what: None)
+    assert [(each["optimizer"], each["model"]) for each in data["plans"]] == list(PLANS)
+    results = {each["results"] for each in data["plans"]}
+    assert len(results) == 1, "every plan gives as many results"
+    for each in data["plans"]:
+        predicted, counted = each["predicted"], each["counted"]
+        assert counted["level1"] == pytest.approx(predicted["level1"])
+        if each["model"] == "triops" and each["groups"] > 1:
+            assert counted["level2"] == pytest.approx(predicted["level2"], rel=0.1)
+        assert counted["level3"] <= 1.05 * predicted["level3"]
+    assert "counted" in spark_chart(data).to_json()
+    assert len(spark_claims(data)) == len(PLANS)
