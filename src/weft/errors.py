@@ -34,6 +34,8 @@ MESSAGES: dict[str, str] = {
     "PROJECT": "{detail}",
     # a table of windows
     "BAD_TABLE": "{detail}",
+    "TOO_MANY_WINDOWS": "{count:,} windows of different edges are too many to plan at once; "
+    "up to {most:,} are planned",
     # running
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
     "UNKNOWN_SETTING": "there is no {name} '{value}'; there are {known}",
@@ -140,7 +142,7 @@ class ProjectError(WeftError):
 
 
 class TableError(WeftError):
-    """A table of windows that cannot be read."""
+    """A table of windows that cannot be read or planned."""
 
     kind = "table"
 

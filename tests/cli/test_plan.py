@@ -200,6 +200,16 @@ def test_very_large_and_very_small_numbers_give_finite_costs(tmp_path: Path) -> 
     assert math.isfinite(found["cost"])
 
 
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_too_many_different_windows_are_refused(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "windows.csv"
+    rows = "".join(f"q{s},{s},{s}\n" for s in range(1, 11_500))
+    file.write_text("name,range,slide\n" + rows)
+    result = weft("plan", file, "--rate", 1, "--optimizer", name)
+    assert result.exit_code == 1
+    assert "11,499 windows of different edges are too many" in result.stderr
+
+
 def test_two_thousand_coprime_slides_are_planned(tmp_path: Path) -> None:
     from weft.workloads.sharing import coprime_slides
 

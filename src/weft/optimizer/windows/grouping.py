@@ -131,6 +131,7 @@ def grouping(
     exact_rate = Fraction(rate)
     if exact_rate <= 0:
         raise ValueError(f"the rate must be positive: {rate}")
+    workload.require_plannable()
     partition = canonical(groups)
     return Grouping(
         optimizer=optimizer,

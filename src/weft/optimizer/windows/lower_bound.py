@@ -19,8 +19,8 @@ of what q gets, so the a_q add up to E_g = x. Let ρ_qr be the share of q's edge
   E_q·(1 - Σ_{r∈g of higher rank} ρ_qr), and never less than 0. Ranks: by rate, up or down.
 Members of g are unknown, but Σ ρ_qr over them is at most a knapsack: maximize Σ ρ_qr·y_r over
 0 ≤ y_r ≤ 1 with E_r ≤ x and Σ a_r·y_r ≤ x, for numbers a that are already known to be valid; its
-Lagrangian bound θ·x + Σ max(0, ρ_qr - θ·a_r) holds for any θ ≥ 0. Begin without the knapsack, then
-use each result to improve the next. Mixtures of valid numbers are valid.
+Lagrangian bound θ·x + Σ max(0, ρ_qr - θ·a_r) holds for any θ ≥ 0. The first numbers are those without
+a knapsack. Mixtures of valid numbers are valid.
 Rates are split into levels X_k ≤ x ≤ X_{k+1}; within one the numbers are taken for X_{k+1}, which
 only makes them smaller, and x is free.
 
@@ -46,9 +46,8 @@ from weft.optimizer.windows.common_edges import Floats
 from weft.optimizer.windows.search_rates import SearchRates
 
 MOST_REFINED = 2000
-_LEVELS = 28
-_REFINEMENTS = 2
-_MULTIPLIERS = (1.0, 1.5, 2.2, 3.5, 6.0, 12.0)
+_LEVELS = 48
+_MULTIPLIERS = (1.2, 2.0, 3.5, 7.0, 20.0)
 _COUNTED_GROUPS = 24
 _ROUNDING = 1e-9
 
@@ -122,22 +121,32 @@ def _levels(
     else:
         meetings = np.minimum(rates.common()[np.ix_(order, order)] / own[:, None], 1.0)
         np.fill_diagonal(meetings, 0.0)
-        plain = [_shares(meetings[:n, :n], own[:n], x) for x, n in zip(edges[1:], counts)]
+        plain = _refined(meetings, own, edges[1:], counts)
     return [
         _Level(float(low), float(high), int(count), shares)
         for low, high, count, shares in zip(edges[:-1], edges[1:], counts, plain)
     ]
 
 
-def _shares(meetings: Floats, own: Floats, rate: float) -> tuple[Floats, ...]:
-    """Valid shares for groups of at most this rate: equal, by rank up and down, and mixed."""
+def _refined(
+    meetings: Floats, own: Floats, most: Floats, counts: NDArray[np.int64]
+) -> list[tuple[Floats, ...]]:
+    """The shares of each level: equal, by rank down and up, and mixed.
+
+    From the highest level down: shares that are valid for all groups up to a rate are so for all
+    up to a lower one, and a knapsack with them improves on both.
+    """
+    found: list[tuple[Floats, ...]] = []
     equal = own * _harmonic(1 + meetings.sum(axis=1))
-    for _ in range(_REFINEMENTS):
-        equal = np.maximum(equal, own * _harmonic(1 + _most_met(meetings, equal, rate)))
-    # Sets are in order of rate: above the diagonal are those of higher rate.
-    down = own * np.maximum(0, 1 - _most_met(np.triu(meetings), equal, rate))
-    up = own * np.maximum(0, 1 - _most_met(np.tril(meetings), equal, rate))
-    return equal, down, up, (equal + down) / 2, (equal + up) / 2
+    for rate, count in zip(most[::-1].tolist(), counts[::-1].tolist()):
+        meeting, rates = meetings[:count, :count], own[:count]
+        met = _most_met(meeting, equal[:count], rate)
+        equal = np.maximum(equal[:count], rates * _harmonic(1 + met))
+        # Sets are in order of rate: above the diagonal are those of higher rate.
+        down = rates * np.maximum(0, 1 - _most_met(np.triu(meeting), equal, rate))
+        up = rates * np.maximum(0, 1 - _most_met(np.tril(meeting), equal, rate))
+        found.append((equal, down, up, (equal + down) / 2, (equal + up) / 2))
+    return found[::-1]
 
 
 def _most_met(meetings: Floats, shares: Floats, rate: float) -> Floats:

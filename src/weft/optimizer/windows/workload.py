@@ -23,10 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.algebra.window import EdgeClass, Window
+from weft.errors import TableError
 from weft.optimizer.windows.edges import EdgeRate, edge_rate
 
 LARGEST = 1 << 61
 """Ranges and slides are below this, so that their sums fit 64 bits."""
+
+MOST_EDGE_SETS = 11_000
+"""More are refused: the optimizers' memory and time grow with the square, to 1 GiB here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,15 @@ class Workload:
     def queries(self) -> int:
         return len(self.names)
 
+    def require_plannable(self) -> None:
+        """Refuse what would take too much memory."""
+        if len(self.edge_sets) > MOST_EDGE_SETS:
+            raise TableError("TOO_MANY_WINDOWS", count=len(self.edge_sets), most=MOST_EDGE_SETS)
+
     @cached_property
     def edge_rate(self) -> EdgeRate:
         """Of all queries together (E of equation 4), per unit of time."""
+        self.require_plannable()
         return self.edge_rate_of(range(len(self.edge_sets)))
 
     def edge_rate_of(self, edge_sets: Iterable[int]) -> EdgeRate:
