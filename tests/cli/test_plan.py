@@ -217,3 +217,20 @@ def test_two_thousand_coprime_slides_are_planned(tmp_path: Path) -> None:
     text = "name,range,slide\n" + rows
     found = plan(tmp_path, text, "--rate", 100, "--optimizer", "triweave")
     assert found["exact"] is True and len(found["groups"]) > 1
+
+
+@pytest.mark.parametrize("rate", ["1e19", "1e999999999", "1e-999999999", "nan", "inf", "0", "-1"])
+def test_a_rate_out_of_bounds_is_refused_at_once(tmp_path: Path, rate: str) -> None:
+    file = tmp_path / "windows.csv"
+    file.write_text(EXAMPLE)
+    result = weft("plan", file, "--rate", rate)
+    assert result.exit_code == 2
+    assert "rate" in result.stderr
+
+
+def test_digits_beyond_what_is_kept_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "windows.csv"
+    file.write_text("name,range,slide\na,1.0000000000000000000000000000001,1\n")
+    result = weft("plan", file, "--rate", 10)
+    assert result.exit_code == 1
+    assert "decimal places" in result.stderr

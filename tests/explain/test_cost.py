@@ -118,3 +118,18 @@ def test_short_and_long_windows_are_kept_apart_by_wefts_own_cost() -> None:
     assert costs[0]["total"] < costs[1]["total"] / 10
     assert costs[0]["level2"] > 0
     assert len(apart.to_json()["streams"][0]["groups"]) == 2
+
+
+def test_panes_much_finer_than_the_edges_are_made_coarse_again() -> None:
+    """Above twelve edge classes level 1 writes panes; long ranges should not keep them open."""
+    primes = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163)
+    sql = ";\n".join(
+        f"-- name: q{p}\nSELECT COUNT(*) AS n FROM bids "
+        f"GROUP BY window(ts, '{30 * p} seconds', '{p} seconds')"
+        for p in primes
+    )
+    chosen = explained(sql, weaving=WindowWeaving(Sharing("best"))).to_json()["streams"][0]
+    shared = explained(sql, weaving=WindowWeaving(Sharing("shared"))).to_json()["streams"][0]
+    assert shared["nodes"][0]["fragments"]["pane"] == SECOND
+    assert all(group["coarse_fragments"] for group in chosen["groups"])
+    assert chosen["seconds_per_second"]["total"] < shared["seconds_per_second"]["total"] / 2

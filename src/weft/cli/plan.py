@@ -17,7 +17,7 @@ from weft.optimizer.windows.cost import MODELS
 from weft.optimizer.windows.grouping import Grouping
 from weft.optimizer.windows.optimizers import OPTIMIZERS
 
-_LARGEST_RATE = Fraction(10) ** 18
+_MOST_MAGNITUDE = 18
 _MOST_GROUPS_SHOWN = 40
 _MOST_NAMES_SHOWN = 8
 
@@ -121,9 +121,14 @@ def _title(found: Grouping, cost: float) -> str:
 
 def _rate(text: str) -> Fraction:
     try:
-        rate = Fraction(Decimal(text))
-    except (InvalidOperation, ValueError, OverflowError):
+        rate = Decimal(text)
+    except InvalidOperation:
         raise typer.BadParameter(f"'{text}' is no rate", param_hint="--rate") from None
-    if not 0 < rate <= _LARGEST_RATE:
+    if not rate.is_finite():
+        raise typer.BadParameter(f"'{text}' is no rate", param_hint="--rate")
+    if rate <= 0:
         raise typer.BadParameter(f"the rate {text} must be positive", param_hint="--rate")
-    return rate
+    if abs(rate.adjusted()) > _MOST_MAGNITUDE:
+        detail = f"the rate {text} is not between 1e-{_MOST_MAGNITUDE} and 1e{_MOST_MAGNITUDE}"
+        raise typer.BadParameter(detail, param_hint="--rate")
+    return Fraction(rate)

@@ -200,8 +200,9 @@ def _exponent(number: Decimal) -> int:
     """Minus the number of decimal places, without trailing zeros."""
     if not number:
         return 0
-    exponent = number.normalize().as_tuple().exponent
-    return exponent if isinstance(exponent, int) else 0
+    _, digits, exponent = number.as_tuple()
+    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
+    return exponent + zeros if isinstance(exponent, int) else 0
 
 
 def _column(cells: Sequence[str], place: int) -> int:

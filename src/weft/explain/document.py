@@ -62,7 +62,7 @@ def _stream(stream: StreamView) -> dict[str, Any]:
         "nodes": [_node(node) for node in stream.nodes],
         "groups": [_group(group) for group in stream.groups],
         "queries": [_query(stream, query) for query in stream.plan.queries],
-        "cost": _cost(stream.cost, stream.rate_is),
+        "cost": {"model": _model(stream), **_cost(stream.cost, stream.rate_is)},
         "sharing": asdict(stream.plan.sharing),
         "seconds_per_second": {**asdict(stream.seconds), "total": stream.seconds.total},
     }
@@ -157,9 +157,13 @@ def _query(stream: StreamView, query: Query) -> dict[str, Any]:
     }
 
 
+def _model(stream: StreamView) -> str:
+    """The equation behind the shared cost: 3 where groups have nodes of their own, else 4."""
+    return "twoops" if any(node.node.members for node in stream.nodes) else "triops"
+
+
 def _cost(cost: Cost, rate_is: RateIs) -> dict[str, Any]:
     return {
-        "model": "triops",
         "rate": cost.rate,
         "rate_is": rate_is,
         "plain_spark": cost.plain_spark,

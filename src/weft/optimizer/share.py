@@ -25,10 +25,12 @@ from weft.optimizer.windows.slices import irreducible, slices
 
 @dataclass(frozen=True)
 class Parts:
-    """The queries of a node, each in one part; with two `levels` every part has a node."""
+    """The queries of a node, each in one part; with two `levels` every part has a node, with
+    three a single part may be `coarse`, too, if the node writes panes finer than its edges."""
 
     levels: int
     parts: Sequence[Sequence[Query]]
+    coarse: bool = False
 
 
 class Weaving(Protocol):
@@ -70,7 +72,8 @@ def share(
             members = tuple(sorted(query.id for query in part)) if two_levels else ()
             if two_levels:
                 nodes += _nodes(part, stream, members)
-            coarse = _coarse(part) if len(parts) > 1 and not two_levels else None
+            own = (len(parts) > 1 or woven.coarse) and not two_levels
+            coarse = _coarse(part) if own else None
             groups += _weave_groups(member_id(base, members), part, coarse)
     return SharedPlan(
         version,

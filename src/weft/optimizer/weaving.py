@@ -20,6 +20,7 @@ from weft.optimizer.windows.cost import MODELS, TriOps, TwoOps, triops_pays
 from weft.optimizer.windows.edges import edge_rate
 from weft.optimizer.windows.grouping import Partition, canonical, grouping
 from weft.optimizer.windows.optimizers import OPTIMIZERS
+from weft.optimizer.windows.slices import slices
 from weft.optimizer.windows.spans import OpenSpans
 from weft.optimizer.windows.workload import Windowed, Workload
 
@@ -48,7 +49,7 @@ class WindowWeaving:
         """The queries of a node by group, and how many levels run them."""
         workload = workload_of(queries)
         if self.sharing.model == CALIBRATED:
-            return Parts(3, _by_group(queries, workload, self._open_spans(queries, workload)))
+            return self._open_spans(queries, workload)
         optimizer = OPTIMIZERS[self.sharing.optimizer]
         rate = Fraction(self.sharing.rate)
         plan = optimizer(workload, rate, MODELS[self.sharing.model])
@@ -57,13 +58,16 @@ class WindowWeaving:
             plan, levels = optimizer(workload, rate, TwoOps()), 2
         return Parts(levels, _by_group(queries, workload, plan.partition))
 
-    def _open_spans(self, queries: Sequence[Query], workload: Workload) -> Partition:
-        whole = tuple(range(len(workload.edge_sets)))
+    def _open_spans(self, queries: Sequence[Query], workload: Workload) -> Parts:
         if self.sharing.optimizer == "shared":
-            return (whole,)
+            return Parts(3, [queries])
         if self.sharing.optimizer == "noshare":
-            return tuple((each,) for each in whole)
-        return open_spans(queries, workload, self.sharing).groups()
+            alone = tuple((each,) for each in range(len(workload.edge_sets)))
+            return Parts(3, _by_group(queries, workload, alone))
+        spans = open_spans(queries, workload, self.sharing)
+        groups = spans.groups()
+        coarse = len(groups) > 1 or not spans.as_written
+        return Parts(3, _by_group(queries, workload, groups), coarse)
 
 
 def sharing_cost(plan: SharedPlan, sharing: Sharing) -> float:
@@ -114,7 +118,9 @@ def open_spans(queries: Sequence[Query], workload: Workload, sharing: Sharing) -
     ranges = [0] * len(workload.edge_sets)
     for query, place in zip(queries, workload.edge_set_of.tolist(), strict=True):
         ranges[place] = max(ranges[place], query.window.range)
-    return OpenSpans(workload, tuple(ranges), sharing.keys, sharing.step, calibrated())
+    fragments = slices(query.window for query in queries)
+    panes = SECOND / fragments.pane if fragments.pane else None
+    return OpenSpans(workload, tuple(ranges), sharing.keys, sharing.step, calibrated(), panes)
 
 
 def _by_group(

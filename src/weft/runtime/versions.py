@@ -112,13 +112,17 @@ def _later(first: int | None, second: int | None) -> int | None:
 
 
 def _last_end(log: StreamLog, entry: Entry, needed: Sequence[Node]) -> int:
-    """The latest end of a fragment that a version may have logged for these nodes."""
+    """The latest end of a fragment that a version may have logged by the keys of these nodes.
+
+    By their keys, not their names: under other weave groups a query may come to read another
+    node with the same keys, and find the older version's fragments there.
+    """
     latest: int = entry["max_event"] + 1
     if entry["version"] != FORGOTTEN:
-        old = log.plan(entry["version"]).node_by_id
-        for node in needed:
-            if node.id in old:
-                latest = max(latest, old[node.id].fragments.end_of(entry["max_event"]))
+        bases = {node.base for node in needed}
+        for old in log.plan(entry["version"]).nodes:
+            if old.base in bases:
+                latest = max(latest, old.fragments.end_of(entry["max_event"]))
     return latest
 
 

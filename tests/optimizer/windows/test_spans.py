@@ -30,18 +30,28 @@ def brute_force(spans: OpenSpans, windows: list[Window], groups: Groups, period:
         longest = max(window.range for window in own)
         rate = edges_in(own, period) / period
         total += rate * (longest + spans.step) / spans.step * spans.keys * spans.constants.scan
-    if len(groups) > 1:
-        whole = edges_in(windows, period) / period
-        total += len(groups) * whole * spans.keys * spans.constants.coalesce
+    whole = edges_in(windows, period) / period
+    written = whole if spans.written is None else spans.written
+    total += len(groups) * written * spans.keys * spans.constants.coalesce
+    if len(groups) == 1:
+        longest = max(window.range for window in windows)
+        scans = (longest + spans.step) / spans.step * spans.keys * spans.constants.scan
+        total = min(total, written * scans)
     return total
 
 
-def spans_of(windows: list[Window], keys: float, step: float, constants: Constants) -> OpenSpans:
+def spans_of(
+    windows: list[Window],
+    keys: float,
+    step: float,
+    constants: Constants,
+    written: float | None = None,
+) -> OpenSpans:
     workload = Workload.of(Windowed(str(i), window) for i, window in enumerate(windows))
     ranges = [0] * len(workload.edge_sets)
     for window, place in zip(windows, workload.edge_set_of.tolist(), strict=True):
         ranges[place] = max(ranges[place], window.range)
-    return OpenSpans(workload, tuple(ranges), keys, step, constants)
+    return OpenSpans(workload, tuple(ranges), keys, step, constants, written)
 
 
 WINDOWS = st.lists(
@@ -53,11 +63,17 @@ POSITIVE = st.floats(0.01, 100)
 
 
 @settings(max_examples=60)
-@given(WINDOWS, POSITIVE, POSITIVE, st.builds(Constants, POSITIVE, POSITIVE, POSITIVE, POSITIVE))
+@given(
+    WINDOWS,
+    POSITIVE,
+    POSITIVE,
+    st.builds(Constants, POSITIVE, POSITIVE, POSITIVE, POSITIVE),
+    st.sampled_from([None, 1.0, 10.0]),
+)
 def test_the_cheapest_of_all_cuts(
-    windows: list[Window], keys: float, step: float, constants: Constants
+    windows: list[Window], keys: float, step: float, constants: Constants, written: float | None
 ) -> None:
-    spans = spans_of(windows, keys, step, constants)
+    spans = spans_of(windows, keys, step, constants, written)
     order: dict[int, list[int]] = {}
     for place, length in enumerate(spans.ranges):
         order.setdefault(length.bit_length(), []).append(place)

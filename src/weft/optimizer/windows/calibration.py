@@ -8,6 +8,7 @@ equal results, so a wrong constant costs time, never a row.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass, fields
 from functools import cache
@@ -25,8 +26,9 @@ class Constants:
     result: float = 1.5e-7
 
     def __post_init__(self) -> None:
-        if min(self.row, self.coalesce, self.scan, self.result) <= 0:
-            raise ValueError(f"a cost must be positive: {self}")
+        for cost in (self.row, self.coalesce, self.scan, self.result):
+            if not 0 < cost < math.inf:
+                raise ValueError(f"a cost must be positive: {self}")
 
 
 def calibration_file() -> Path:

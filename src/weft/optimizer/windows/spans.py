@@ -5,8 +5,11 @@ overlap factor Ω leaves the cost. What is left: at every step each group scans 
 A group of edge rate Eᵢ whose longest range is Rᵢ keeps Eᵢ·(Rᵢ + T) of them for every key, T being
 the event time of a step, and there are 1/T steps in a second. With K keys, in seconds per second:
 
-    λ·row + [m > 1] m·E·K·coalesce + Σ Eᵢ·K·(Rᵢ + T)/T·scan + Σ_q K/slide_q·result
+    λ·row + m·F·K·coalesce + Σ Eᵢ·K·(Rᵢ + T)/T·scan + Σ_q K/slide_q·result
 
+where F is the rate of the fragments that level 1 writes: E, or that of base panes if there are
+many edge classes. One group may also read these as they are, without level 2 (`as_written`):
+then F stands in the place of Eᵢ, and there is no second term.
 Only the second and third term depend on the grouping. Sharing is free among windows of like
 ranges (edge rates are subadditive); it is not between a one-second alert and a one-day report,
 which would keep a day of one-second fragments.
@@ -21,6 +24,8 @@ ranges differ too little for any cut to pay.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -42,6 +47,8 @@ class OpenSpans:
     step: float
     """Units of event time in a step."""
     constants: Constants
+    written: float | None = None
+    """Fragments that level 1 writes per unit of time, if they are more than the edges."""
 
     def cost(self, groups: Groups) -> float:
         """Seconds per unit of time at levels 2 and 3, as far as the grouping decides them.
@@ -53,17 +60,35 @@ class OpenSpans:
         >>> costs.cost(((0, 1),)), round(costs.cost(((0,), (1,))), 3)
         (1001.0, 33.02)
         """
-        level3 = sum(self._level3(group) for group in groups)
-        return level3 + (len(groups) * self._price() if len(groups) > 1 else 0.0)
+        if len(groups) == 1:
+            return min(self._as_written(), self._price() + self._level3(groups[0]))
+        return len(groups) * self._price() + sum(self._level3(group) for group in groups)
+
+    @property
+    def as_written(self) -> bool:
+        """Whether one group does best to read fragments as level 1 writes them."""
+        whole = tuple(range(len(self.workload.edge_sets)))
+        return self._as_written() <= self._price() + self._level3(whole)
 
     def _level3(self, group: tuple[int, ...]) -> float:
-        longest = max(self.ranges[each] for each in group) / self.workload.unit
-        open_fragments = search_rates(self.workload).union(group) * (longest + self.step)
-        return open_fragments / self.step * self.keys * self.constants.scan
+        longest = max(self.ranges[each] for each in group)
+        return search_rates(self.workload).union(group) * self._scans(longest) * self.keys
+
+    def _as_written(self) -> float:
+        return self._written * self._scans(max(self.ranges)) * self.keys
+
+    def _scans(self, longest: int) -> float:
+        """Seconds for the scans of a fragment of one key while it is open."""
+        return (longest / self.workload.unit + self.step) / self.step * self.constants.scan
+
+    @cached_property
+    def _written(self) -> float:
+        if self.written is not None:
+            return self.written
+        return search_rates(self.workload).union(range(len(self.workload.edge_sets)))
 
     def _price(self) -> float:
-        edge_rate = search_rates(self.workload).union(range(len(self.workload.edge_sets)))
-        return edge_rate * self.keys * self.constants.coalesce
+        return self._written * self.keys * self.constants.coalesce
 
     def groups(self) -> Groups:
         """The cheapest cut into runs."""
@@ -71,12 +96,12 @@ class OpenSpans:
         if self._never_pays():
             return whole
         runs = self._by_magnitude()
-        price = self._price() if len(runs) > 1 else 0.0
+        price = self._price()
         least: list[float] = [0.0]
         begin: list[int] = [0]
         for end in range(1, len(runs) + 1):
             costs = [
-                least[start] + price + self._level3(tuple(sum(runs[start:end], ())))
+                least[start] + price + self._level3(tuple(chain.from_iterable(runs[start:end])))
                 for start in range(end)
             ]
             begin.append(int(np.argmin(costs)))
@@ -84,16 +109,18 @@ class OpenSpans:
         cut: list[tuple[int, ...]] = []
         end = len(runs)
         while end:
-            cut.append(tuple(sorted(sum(runs[begin[end] : end], ()))))
+            cut.append(tuple(sorted(chain.from_iterable(runs[begin[end] : end]))))
             end = begin[end]
         return min((whole, tuple(reversed(cut))), key=self.cost)
 
     def _never_pays(self) -> bool:
-        """Whether no cut can cost less than one group, whatever the edge rates: m > 1 groups have
-        Σ Eᵢ ≥ E and ranges of at least the shortest, and pay level 2 at least twice."""
-        shortest, longest = (end(self.ranges) / self.workload.unit for end in (min, max))
-        saved = (longest - shortest) / self.step * self.constants.scan
-        return saved <= 2 * self.constants.coalesce
+        """Whether nothing can cost less than one group that reads fragments as they are written,
+        whatever the edge rates. Level 2 costs F for every group. If F is E, two groups or more
+        have Σ Eᵢ ≥ E and ranges of at least the shortest; else all of level 3 may be saved."""
+        if self.written is None:
+            saved = self._scans(max(self.ranges)) - self._scans(min(self.ranges))
+            return saved <= 2 * self.constants.coalesce
+        return self._scans(max(self.ranges)) <= self.constants.coalesce
 
     def _by_magnitude(self) -> list[tuple[int, ...]]:
         """Edge sets by the power of two of their ranges, ascending."""
