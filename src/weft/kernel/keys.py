@@ -24,7 +24,7 @@ class KeyEncoder:
     >>> encoder = KeyEncoder([pa.string()])
     >>> encoder.encode([pa.array(["b", None, "b"])]).tolist()
     [0, 1, 0]
-    >>> encoder.decode(np.array([1, 0]))[0].to_pylist()
+    >>> encoder.decode(0, np.array([1, 0])).to_pylist()
     [None, 'b']
     """
 

@@ -62,12 +62,14 @@ def drifted(then: Sharing, now: Sharing, factor: float) -> bool:
 
 
 def pays(plan: SharedPlan, sharing: Sharing) -> bool:
-    """Whether the optimizer's groups for what is known now cost clearly less than the plan's."""
+    """Whether the optimizer's groups for what is known now cost clearly less than the plan's, or
+    another optimizer or model was asked for."""
+    if (sharing.optimizer, sharing.model) != (plan.sharing.optimizer, plan.sharing.model):
+        return True
     woven = share(0, plan.stream, plan.queries, {}, WindowWeaving(sharing))
     if _mapping(woven) == _mapping(plan):
         return False
-    other = (sharing.optimizer, sharing.model) != (plan.sharing.optimizer, plan.sharing.model)
-    return other or sharing_cost(woven, sharing) < _WORTH_IT * sharing_cost(plan, sharing)
+    return sharing_cost(woven, sharing) < _WORTH_IT * sharing_cost(plan, sharing)
 
 
 def _mapping(plan: SharedPlan) -> set[tuple[frozenset[str], bool]]:
