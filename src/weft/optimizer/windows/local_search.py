@@ -5,8 +5,8 @@ into another one later. Three kinds of steps, each taken only if it lowers the c
 - move an edge set into another group or one of its own;
 - merge two groups;
 - split a group: its edge sets are woven anew on their own (`merge_sequence` at the same price).
-Between descents some groups are taken apart and their edge sets inserted again, one by one, each
-where it costs least; the better of both groupings goes on (iterated local search).
+Between descents some edge sets leave their groups and are inserted again, one by one, each where it
+costs least; the better of both groupings goes on (iterated local search).
 
 Candidates are found with the guesses of a `CoverPool`; a step is taken only if edge rates from
 `SearchRates` confirm it. So the cost never rises, and the result is never worse than the start.
@@ -29,6 +29,8 @@ from weft.optimizer.windows.search_rates import SearchRates
 _ROUNDING = 1e-9
 _STEPS_OF_A_GUESS = 20
 """A guess takes about as long as this many steps of counting."""
+_MOST_SPLIT = 128
+_MOST_LOOSE = 40
 
 
 class LocalSearch:
@@ -98,7 +100,7 @@ class LocalSearch:
 
     def _set(self, groups: list[set[int]]) -> None:
         self._groups = groups
-        spare = max(8, len(groups) // 4)
+        spare = max(8 + _MOST_LOOSE, len(groups) // 4)
         size = len(groups) + spare
         self._groups += [set() for _ in range(spare)]
         self._counts = np.zeros((self._pool.size, size), dtype=np.uint16)
@@ -239,7 +241,8 @@ class LocalSearch:
         for place in range(len(self._groups)):
             group = sorted(self._groups[place])
             key = frozenset(group)
-            if len(group) < 3 or key in self._whole or self._rates.work >= limit:
+            small = 3 <= len(group) <= _MOST_SPLIT
+            if not small or key in self._whole or self._rates.work >= limit:
                 continue
             sequence = MergeSequence(
                 self._rates,
@@ -263,7 +266,7 @@ class LocalSearch:
         return taken
 
     def _disturb(self) -> None:
-        """Take some groups apart and insert their sets again, each where it costs least."""
+        """Take sets out of some near groups and insert them again, each where it costs least."""
         live = [place for place, group in enumerate(self._groups) if group]
         count = min(len(live), 2 + int(self._random.integers(0, 3)))
         seed = int(self._random.integers(0, len(self._rates)))
@@ -271,12 +274,13 @@ class LocalSearch:
         near[self._group_of[seed]] = -np.inf
         chosen = np.argsort(near, kind="stable")[:count].tolist()
         loose = [edge_set for place in chosen for edge_set in sorted(self._groups[place])]
-        loose = [loose[i] for i in self._random.permutation(len(loose)).tolist()]
+        drawn = self._random.permutation(len(loose))[:_MOST_LOOSE]
+        loose = [loose[i] for i in drawn.tolist()]
         for edge_set in loose:
             place = self._empty_place()
             self._transfer(edge_set, place)
             self._refresh(place)
-        for place in range(len(self._groups)):
+        for place in chosen:
             self._refresh(place)
         for edge_set in loose:
             old = int(self._group_of[edge_set])

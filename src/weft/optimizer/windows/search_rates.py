@@ -27,7 +27,8 @@ from weft.optimizer.windows.workload import Workload
 _SMALL_PERIOD = 1 << 12
 _STEPS_OF_MULTIPLES = 40_000
 _STEPS = 6_000
-_STEPS_OF_A_GUESS = 300
+_STEPS_OF_A_GUESS = 1500
+_MOST_UNLIKE_CLASSES = 150
 FLOAT64_SETS = 4096
 
 
@@ -44,8 +45,8 @@ class SearchRates:
         ]
         self._common = CommonEdges(workload.edge_sets, workload.unit)
         self._counter = EdgeCounter(1.0, {each[0].slide for each in self._sets})
-        single = all(len(each) == 1 for each in self._sets)
-        self._most_steps = _STEPS_OF_MULTIPLES if single else _STEPS
+        self._single = all(len(each) == 1 for each in self._sets)
+        self._most_steps = _STEPS_OF_MULTIPLES if self._single else _STEPS
         self._known: dict[frozenset[int], float] = {}
         self.rates: Floats = self._common.rates
         self.overlaps: Floats = np.array([float(each) for each in workload.overlaps])
@@ -106,19 +107,22 @@ class SearchRates:
         return rate
 
     def _share(self, edge_sets: frozenset[int]) -> float:
+        self.work += len(edge_sets)
         classes = without_contained(edge for each in edge_sets for edge in self._sets[each])
         period = composite_slide(classes, _SMALL_PERIOD)
         if period is not None:
-            self.work += len(classes)
             return count_edges(classes, period) / period
-        try:
-            share = self._counter.covered(classes, self._most_steps)
-        except OutOfSteps:
-            share = self.pool.union(edge_sets) * self._pane / self._unit
-            self.guessed = True
-            self.work += _STEPS_OF_A_GUESS
-        self.work += self._counter.steps
-        return share
+        # So many classes of unlike residues would run out of steps.
+        if self._single or len(classes) <= _MOST_UNLIKE_CLASSES:
+            try:
+                return self._counter.covered(classes, self._most_steps)
+            except OutOfSteps:
+                pass
+            finally:
+                self.work += self._counter.steps
+        self.guessed = True
+        self.work += _STEPS_OF_A_GUESS
+        return self.pool.union(edge_sets) * self._pane / self._unit
 
 
 _rates: WeakKeyDictionary[Workload, SearchRates] = WeakKeyDictionary()
