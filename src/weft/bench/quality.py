@@ -1,0 +1,94 @@
+"""How far greedy merging and local search are from the optimum: `python -m weft.bench.quality`.
+
+Random sets of windows, small enough for the exact search over all partitions (`exact_partition`);
+sets whose optimum is one group or all apart say nothing and are left out. `search` is the local
+search alone, from the greedy groups: `best` itself is exact for sets of this size.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Sequence
+
+from weft.algebra.window import Window
+from weft.optimizer.windows.exact_partition import exact_partition
+from weft.optimizer.windows.local_search import LocalSearch
+from weft.optimizer.windows.merge_sequence import MergeSequence
+from weft.optimizer.windows.search_rates import SearchRates
+from weft.optimizer.windows.workload import Windowed, Workload
+
+Draw = Callable[[random.Random, int], list[Window]]
+_WORK_PER_SET = 1000
+
+
+def multiples(low: int, high: int) -> Draw:
+    """Ranges of 1 to 50 slides."""
+    return lambda choose, count: [
+        Window(slide * choose.randint(1, 50), slide)
+        for slide in choose.sample(range(low, high + 1), count)
+    ]
+
+
+def general(low: int, high: int) -> Draw:
+    """Ranges that are no multiples."""
+    return lambda choose, count: [
+        Window(choose.randint(slide, 50 * slide), slide)
+        for slide in choose.sample(range(low, high + 1), count)
+    ]
+
+
+WORKLOADS: dict[str, Draw] = {
+    "multiples, slides 2 to 60": multiples(2, 60),
+    "multiples, slides 10 to 1000": multiples(10, 1000),
+    "any ranges, slides 2 to 60": general(2, 60),
+    "any ranges, slides 10 to 1000": general(10, 1000),
+}
+
+
+def excesses(draw: Draw, sets: int, cases: int, seed: int = 0) -> dict[str, list[float]]:
+    """By how much greedy and search cost more than the optimum, relatively, case by case."""
+    choose = random.Random(seed)
+    found: dict[str, list[float]] = {"greedy": [], "search": []}
+    while len(found["greedy"]) < cases:
+        windows = draw(choose, sets)
+        workload = Workload.of(Windowed(str(i), window) for i, window in enumerate(windows))
+        if len(workload.edge_sets) != sets:
+            continue
+        rates = SearchRates(workload)
+        triops = choose.random() < 0.5
+        price = float(workload.edge_rate) if triops else 10 ** choose.uniform(-1, 2)
+        optimum = exact_partition(rates, price, 1.0, 0.0)
+        if not 1 < len(optimum) < sets:
+            continue
+        least = _cost(rates, price, optimum)
+        greedy = MergeSequence(rates, 1.0, 0.0).cut(price)
+        search = LocalSearch(rates, price, 1.0, 0.0, rates.common())
+        search.start(greedy)
+        search.iterate(_WORK_PER_SET * sets)
+        found["greedy"].append(_cost(rates, price, greedy) / least - 1)
+        found["search"].append(_cost(rates, price, search.groups) / least - 1)
+    return found
+
+
+def _cost(rates: SearchRates, price: float, groups: Sequence[Sequence[int]]) -> float:
+    return sum(
+        price + rates.union(group) * float(rates.overlaps[list(group)].sum()) for group in groups
+    )
+
+
+def main(sets: int = 9, cases: int = 60) -> None:
+    """Print how often each is optimal, and its mean and worst excess."""
+    for name, draw in WORKLOADS.items():
+        for who, found in excesses(draw, sets, cases).items():
+            optimal = sum(excess <= 1e-9 for excess in found) / len(found)
+            mean = sum(found) / len(found)
+            print(
+                f"{name}, {sets} sets: {who} optimal in {optimal:.0%} of {len(found)}, "
+                f"{mean:.2%} above on average, {max(found):.1%} at worst",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(*(int(argument) for argument in sys.argv[1:3]))
