@@ -194,6 +194,14 @@ def _measured(stream: StreamView, measured: Measured) -> dict[str, Any]:
         "state_rows_by_node": {
             node.label: measured.state_rows_by_node.get(node.node.id, 0) for node in stream.nodes
         },
+        "retired_nodes": [
+            {
+                "id": each.node.id,
+                "queries": [stream.plan.query_by_id[name].name for name in each.queries],
+                "state_rows": measured.state_rows_by_node.get(each.node.id, 0),
+            }
+            for each in stream.plan.retired
+        ],
         "seconds": measured.seconds,
         "groups_per_fragment": measured.keys,
         "operations": {
@@ -202,14 +210,9 @@ def _measured(stream: StreamView, measured: Measured) -> dict[str, Any]:
                 "counted": measured.operations.get(level),
                 "counted_per_second": measured.per_event_second(level),
             }
-            for level, predicted in _predicted(stream, measured).items()
+            for level, predicted in stream.predicted_operations.items()
         },
     }
-
-
-def _predicted(stream: StreamView, measured: Measured) -> dict[str, float]:
-    keys, cost = measured.keys or 1.0, stream.cost
-    return {"level1": cost.level1, "level2": cost.level2 * keys, "level3": cost.level3 * keys}
 
 
 def _edge_rate(rate: EdgeRate) -> dict[str, Any]:

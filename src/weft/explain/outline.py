@@ -156,6 +156,13 @@ class StreamView:
         return self.plan.stream.name
 
     @property
+    def predicted_operations(self) -> dict[str, float]:
+        """By level, per second of event time, for all groups that a fragment was seen to have."""
+        keys = (self.measured.keys if self.measured else None) or 1.0
+        cost = self.cost
+        return {"level1": cost.level1, "level2": cost.level2 * keys, "level3": cost.level3 * keys}
+
+    @property
     def groups(self) -> list[GroupView]:
         return [group for node in self.nodes for group in node.groups]
 

@@ -212,21 +212,19 @@ def _measured(stream: StreamView, measured: Measured) -> Iterator[str]:
     for node in stream.nodes:
         held = measured.state_rows_by_node.get(node.node.id, 0)
         yield from _item("", f"{node.label}  {counted(held, 'fragment')} open")
+    for each in stream.plan.retired:
+        held = measured.state_rows_by_node.get(each.node.id, 0)
+        readers = counted(len(each.queries), "query", "queries")
+        yield from _item("", f"retired, still read by {readers}: {counted(held, 'fragment')} open")
 
 
 def _operations(stream: StreamView, measured: Measured) -> Iterator[str]:
     """Predicted beside counted, per second of event time."""
     if not measured.event_seconds or not measured.operations:
         return
-    keys = measured.keys or 1.0
-    cost = stream.cost
-    yield f"    operations per second of event time, {figure(keys)} groups in a fragment"
-    predicted = {
-        "level1": cost.level1,
-        "level2": cost.level2 * keys,
-        "level3": cost.level3 * keys,
-    }
-    for level, value in predicted.items():
+    keys = figure(measured.keys or 1.0)
+    yield f"    operations per second of event time, {keys} groups in a fragment"
+    for level, value in stream.predicted_operations.items():
         counted_rate = measured.per_event_second(level)
         shown = "–" if counted_rate is None else figure(counted_rate)
         yield from _item(f"level {level[-1]}", f"predicted {figure(value)}, counted {shown}")

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from weft.algebra.plan import SharedPlan, Sharing
+from weft.explain.cost import fragment_rate, node_costs, seconds
 from weft.optimizer.share import share
-from weft.optimizer.weaving import WindowWeaving, fragment_rate, parts_of, sharing_cost
+from weft.optimizer.weaving import CALIBRATED, WindowWeaving, parts_of
+from weft.optimizer.windows.calibration import calibrated
 from weft.runtime.log import Commit
 from weft.runtime.settings import Settings
 
@@ -27,9 +29,9 @@ def updated_measures(
     """The averages after a step in which event time went on by `advance` microseconds."""
     if advance <= 0 or not rows:
         return {}
-    seconds = advance / _MICROS
-    made = sum(fragment_rate(node.fragments) for node in plan.nodes) * seconds
-    now = {"rate": rows / seconds, "step": seconds, "keys": max(fragments / max(made, 1.0), 1.0)}
+    passed = advance / _MICROS
+    made = sum(fragment_rate(node.fragments).per_second for node in plan.nodes) * passed
+    now = {"rate": rows / passed, "step": passed, "keys": max(fragments / max(made, 1.0), 1.0)}
     return {
         name: value if name not in known else known[name] + _WEIGHT_OF_LAST * (value - known[name])
         for name, value in now.items()
@@ -69,7 +71,15 @@ def pays(plan: SharedPlan, sharing: Sharing) -> bool:
     woven = share(0, plan.stream, plan.queries, {}, WindowWeaving(sharing))
     if _mapping(woven) == _mapping(plan):
         return False
-    return sharing_cost(woven, sharing) < _WORTH_IT * sharing_cost(plan, sharing)
+    return _cost(woven, sharing) < _WORTH_IT * _cost(plan, sharing)
+
+
+def _cost(plan: SharedPlan, sharing: Sharing) -> float:
+    """What EXPLAIN shows: operations, or by weft's own model seconds, per second of event time."""
+    costs = node_costs(plan, sharing.rate).values()
+    if sharing.model == CALIBRATED:
+        return seconds(costs, sharing, calibrated()).total
+    return sum(cost.total for cost in costs)
 
 
 def _mapping(plan: SharedPlan) -> set[tuple[frozenset[str], bool]]:

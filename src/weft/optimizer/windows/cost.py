@@ -107,7 +107,8 @@ class TriOps:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """weft's own cost in seconds per second, from constants measured on the machine.
+    """weft's own cost in seconds per second, from constants measured on the machine, with every
+    fragment scanned once. `spans` adds that it is scanned at every step while it is open.
 
     `row`, `coalesce`, `scan` and `result` are seconds for one row at level 1, one fragment of one
     key at level 2, one at level 3, and one result; `levels` is 3, or 2 without the intercede level.
