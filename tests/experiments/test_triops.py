@@ -201,6 +201,6 @@ def test_what_the_loom_counts_is_what_the_models_predict(spark: Any) -> None:
         assert counted["level1"] == pytest.approx(predicted["level1"])
         if each["model"] == "triops" and each["groups"] > 1:
             assert counted["level2"] == pytest.approx(predicted["level2"], rel=0.1)
-        assert counted["level3"] <= 1.05 * predicted["level3"]
+        assert 0.7 * predicted["level3"] <= counted["level3"] <= 1.05 * predicted["level3"]
     assert "counted" in spark_chart(data).to_json()
     assert len(spark_claims(data)) == len(PLANS)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -30,18 +32,25 @@ def register(w: weft.Weft, queries: Sequence[WindowQuery]) -> float:
     return time.perf_counter() - started
 
 
-def shared(
-    spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: Path, name: str
-) -> Measurement:
-    """Run the queries with weft over the whole stream and measure them.
+def opened(
+    spark: SparkSession,
+    source: DataFrame,
+    queries: Sequence[WindowQuery],
+    checkpoint: Path,
+    **settings: Any,
+) -> tuple[weft.Weft, float]:
+    """A weft with the queries on the events, and the seconds that registering took."""
+    w = weft.Weft(spark, checkpoint=str(checkpoint), **settings)
+    w.add_stream("events", source, time="ts", watermark=WATERMARK)
+    return w, register(w, queries)
+
+
+def measured(spark: SparkSession, w: weft.Weft, name: str) -> Measurement:
+    """Run over the whole stream and measure.
 
     Seconds begin with Spark's first micro-batch and end when the run has ended, its last flush
-    included. Registering is outside, and measured for itself.
+    included.
     """
-    folder = fresh(work / "weft")
-    w = weft.Weft(spark, checkpoint=str(folder))
-    w.add_stream("events", source, time="ts", watermark=WATERMARK)
-    registering = register(w, queries)
     running = w.start(availableNow=True)
     (spark_query,) = spark.streams.active
     running.awaitTermination()
@@ -52,7 +61,6 @@ def shared(
     for step in steps:
         for phase, seconds in step["durations"].items():
             details[f"weft {phase}"] = details.get(f"weft {phase}", 0.0) + seconds
-    details["registering"] = registering
     return Measurement(
         name=name,
         rows=input_rows(progress),
@@ -61,3 +69,13 @@ def shared(
         batches=data_batches(progress),
         details=details,
     )
+
+
+def shared(
+    spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: Path, name: str
+) -> Measurement:
+    """Register the queries in a new checkpoint and measure them; registering is outside, and
+    measured for itself."""
+    w, registering = opened(spark, source, queries, fresh(work / "weft"))
+    found = measured(spark, w, name)
+    return replace(found, details={**found.details, "registering": registering})

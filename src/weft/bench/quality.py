@@ -1,4 +1,4 @@
-"""How far greedy merging and local search are from the optimum: `python -m weft.bench.quality`.
+"""`weft bench quality`: how far greedy merging and local search are from the optimum.
 
 Random sets of windows, small enough for the exact search over all partitions (`exact_partition`);
 sets whose optimum is one group or all apart say nothing and are left out. `search` is the local
@@ -8,8 +8,11 @@ search alone, from the greedy groups: `best` itself is exact for sets of this si
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
 
 from weft.algebra.window import Window
 from weft.optimizer.windows.exact_partition import exact_partition
@@ -20,6 +23,7 @@ from weft.optimizer.windows.workload import Windowed, Workload
 
 Draw = Callable[[random.Random, int], list[Window]]
 _WORK_PER_SET = 1000
+_ROUNDING = 1e-9
 
 
 def multiples(low: int, high: int) -> Draw:
@@ -77,18 +81,42 @@ def _cost(rates: SearchRates, price: float, groups: Sequence[Sequence[int]]) -> 
     )
 
 
-def main(sets: int = 9, cases: int = 60) -> None:
-    """Print how often each is optimal, and its mean and worst excess."""
+@dataclass(frozen=True)
+class Quality:
+    """How often one of them is optimal, and how far above it is on average and at worst."""
+
+    windows: str
+    who: str
+    cases: int
+    optimal: float
+    mean_excess: float
+    worst_excess: float
+
+
+def qualities(only: Sequence[str] | None = None, sets: int = 9, cases: int = 60) -> list[Quality]:
+    """Both of them on every kind of windows."""
+    found = []
     for name, draw in WORKLOADS.items():
-        for who, found in excesses(draw, sets, cases).items():
-            optimal = sum(excess <= 1e-9 for excess in found) / len(found)
-            mean = sum(found) / len(found)
-            print(
-                f"{name}, {sets} sets: {who} optimal in {optimal:.0%} of {len(found)}, "
-                f"{mean:.2%} above on average, {max(found):.1%} at worst",
-                flush=True,
-            )
+        if only is not None and name not in only:
+            continue
+        for who, above in excesses(draw, sets, cases).items():
+            optimal = sum(excess <= _ROUNDING for excess in above) / len(above)
+            mean = sum(above) / len(above)
+            found.append(Quality(name, who, len(above), optimal, mean, max(above)))
+    return found
 
 
-if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:3]))
+def main(json: bool = False, only: Sequence[str] | None = None) -> None:
+    """What the command does."""
+    found = qualities(only)
+    console = Console()
+    if json:
+        console.print_json(data=[asdict(each) for each in found])
+        return
+    table = Table(title="weft bench quality: nine edge sets against the optimum")
+    for heading in ("windows", "", "cases", "optimal", "above on average", "worst"):
+        table.add_column(heading)
+    for each in found:
+        figures = (f"{each.optimal:.0%}", f"{each.mean_excess:.2%}", f"{each.worst_excess:.1%}")
+        table.add_row(each.windows, each.who, str(each.cases), *figures)
+    console.print(table)

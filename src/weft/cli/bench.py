@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-NAMES = ("windows", "plan", "calibrate")
+NAMES = ("windows", "plan", "quality", "calibrate")
 
 
 def bench(
@@ -28,6 +28,10 @@ def bench(
         from weft.bench import plan
 
         plan.main(json=as_json, only=_parts(only, plan.SETTINGS), work=work)
+    elif name == "quality":
+        from weft.bench import quality
+
+        quality.main(json=as_json, only=_parts(only, quality.WORKLOADS))
     elif name == "calibrate":
         from weft.bench import calibrate
 

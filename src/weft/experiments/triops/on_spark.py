@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,11 +18,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.bench import loom
 from weft.bench.session import session
 from weft.experiments.reproduction import Claim, Data, Progress
 from weft.explain.cost import NodeCost, node_costs
-from weft.runtime.api import Weft
-from weft.workloads.events import WATERMARK, events
+from weft.workloads.events import events
 from weft.workloads.stored import StoredStream, store
 from weft.workloads.windows import Window, WindowQuery, named
 
@@ -158,24 +157,18 @@ def _run(
     model: str,
     checkpoint: Path,
 ) -> Ran:
-    weft = Weft(
+    weft, _ = loom.opened(
         spark,
+        stream.open(spark, files_per_batch=1),
+        queries,
         checkpoint,
         optimizer=optimizer,
         model=model,
         assumed_rate=float(parameters.rate),
         replan_drift=float("inf"),
     )
-    frame = stream.open(spark, files_per_batch=1)
-    weft.add_stream("events", frame, time="ts", watermark=WATERMARK)
-    with weft.changes():
-        for query in queries:
-            weft.register(query.name, query.sql)
     plan = weft.plan("events")
-    started = time.perf_counter()
-    running = weft.start(availableNow=True)
-    running.awaitTermination()
-    seconds = time.perf_counter() - started
+    found = loom.measured(spark, weft, f"{optimizer}, {model}")
     counted = weft.counted("events")
     costs = list(node_costs(plan, float(parameters.rate)).values())
     return Ran(
@@ -185,8 +178,8 @@ def _run(
         nodes=len(plan.nodes),
         predicted=_predicted(costs, parameters),
         counted={level: int(counted.get(level, 0)) for level in _LEVELS},
-        seconds=seconds,
-        kernel_seconds=sum(step["durations"].get("kernel", 0.0) for step in running.recentProgress),
+        seconds=found.median_seconds,
+        kernel_seconds=float(found.details["weft kernel"]),
         results=int(counted.get("results", 0)),
     )
 
