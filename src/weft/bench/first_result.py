@@ -1,7 +1,7 @@
 """From a new process to the first result, as a user waits for it.
 
-``seconds_to_first_result`` starts this module in a new interpreter and takes the time until that
-has printed a result row's count: Python, the JVM, the session, registering, two micro-batches (the
+``time_to_first_result`` starts this module in a new interpreter and takes the time until that
+has read a result row: Python, the JVM, the session, registering, two micro-batches (the
 first can emit nothing, its watermark is still at the beginning) and reading the result back.
 The same for one query of plain Spark shows how much of it is Spark's own start.
 """
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from weft.bench.measure import Measurement
 from weft.workloads.stored import StoredStream
 
 if TYPE_CHECKING:
@@ -27,29 +28,39 @@ if TYPE_CHECKING:
     from weft.workloads.windows import WindowQuery
 
 _MODULE = "weft.bench.first_result"
-_READY = "first result:"
+_REACHED = "reached:"
+_READY = "first result"
 
 
-def seconds_to_first_result(
+def time_to_first_result(
     stream: StoredStream, files_per_batch: int, queries: int, engine: str = "weft"
-) -> float:
-    """Seconds from starting a process to its first readable result, of weft or of plain Spark."""
+) -> Measurement:
+    """From starting a process to its first readable result, of weft or of plain Spark; details are
+    the seconds after which each phase was reached."""
     command = [sys.executable, "-m", _MODULE]
     arguments = [str(stream.folder), stream.schema, str(files_per_batch), str(queries), engine]
     started = time.perf_counter()
     child = subprocess.Popen(
         command + arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+    reached: dict[str, float] = {}
     try:
         assert child.stdout is not None
         for line in child.stdout:
-            if line.startswith(_READY):
-                return time.perf_counter() - started
+            if line.startswith(_REACHED):
+                reached[line.removeprefix(_REACHED).strip()] = time.perf_counter() - started
+            if _READY in reached:
+                name = f"first result, {engine}, {queries} quer{'y' if queries == 1 else 'ies'}"
+                return Measurement(name, 0, (reached[_READY],), details=reached)
         _, errors = child.communicate()
         raise RuntimeError(f"the process ended without a result:\n{errors[-2000:]}")
     finally:
         child.kill()
         child.communicate()
+
+
+def _reach(phase: str) -> None:
+    print(_REACHED, phase, flush=True)
 
 
 def main(folder: str, schema: str, files_per_batch: int, count: int, engine: str) -> None:
@@ -59,7 +70,9 @@ def main(folder: str, schema: str, files_per_batch: int, count: int, engine: str
 
     first = WindowQuery("first", Window(10_000, 10_000))
     queries = [first, *thousand_sliding(count - 1)]
+    _reach("imports")
     spark = session("weft bench: first result")
+    _reach("session")
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_per_batch)
     with tempfile.TemporaryDirectory() as work:
         run = _weft if engine == "weft" else _plain_spark
@@ -75,13 +88,18 @@ def _weft(
 
     w = weft.Weft(spark, checkpoint=work)
     w.add_stream("events", source, time="ts", watermark=WATERMARK)
+    _reach("stream")
     register(w, queries)
+    _reach("registered")
     running = w.start()
+    _reach("started")
     while not any(step["results"] for step in running.recentProgress):
         time.sleep(0.05)
         if not running.isActive:
             running.awaitTermination()
-    print(_READY, w.results(queries[0].name).limit(1).count(), flush=True)
+    _reach("results committed")
+    if w.results(queries[0].name).limit(1).count():
+        _reach(_READY)
     running.stop()
 
 
@@ -99,7 +117,9 @@ def _plain_spark(
         time.sleep(0.05)
         if not running.isActive:
             running.awaitTermination()
-    print(_READY, spark.read.parquet(f"{work}/out").limit(1).count(), flush=True)
+    _reach("results committed")
+    if spark.read.parquet(f"{work}/out").limit(1).count():
+        _reach(_READY)
     running.stop()
 
 
