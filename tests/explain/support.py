@@ -6,7 +6,7 @@ from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.algebra.types import SqlType
 from weft.explain import Explanation, FallbackNote, explain
-from weft.optimizer.share import Weaving, share
+from weft.optimizer.gtweave import Weaving, share
 from weft.sql import AnalysisProblem, bind, statements
 
 COLUMNS = {

@@ -6,7 +6,7 @@ import pytest
 from tests.explain.support import BIDS, explained
 
 from weft.algebra.plan import SharedPlan, Sharing
-from weft.optimizer.share import share
+from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving
 from weft.runtime.replanning import drifted, pays, updated_measures
 

@@ -28,7 +28,7 @@ from weft.explain.cost import (
 )
 from weft.explain.wording import readable
 from weft.optimizer.groupby.flat import distinct_node
-from weft.optimizer.share import partials, presence
+from weft.optimizer.gtweave import partials, presence
 from weft.optimizer.windows.calibration import calibrated
 
 RateIs = OneOf["assumed", "given", "measured"]

@@ -8,14 +8,14 @@ all groups; where TriOps does not pay (one group, or fewer rows than edges), Two
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from weft.algebra.plan import Fragments, SharedPlan, Sharing, base_of
+from weft.algebra.plan import Fragments, Node, SharedPlan, Sharing
 from weft.algebra.query import Query
 from weft.errors import RunError
-from weft.optimizer.share import Parts
+from weft.optimizer.gtweave import Parts
 from weft.optimizer.windows.calibration import calibrated
 from weft.optimizer.windows.cost import (
     MODELS,
@@ -67,6 +67,10 @@ class WindowWeaving:
         levels = 2 if isinstance(model, TwoOps) else 3
         return Parts(levels, _by_group(queries, workload, plan.partition))
 
+    def tree(self, nodes: Sequence[Node], queries: Mapping[str, Query]) -> Sequence[Node]:
+        """The nodes as an aggregate tree."""
+        return nodes
+
     def _model(self) -> CostModel:
         if self.sharing.model == CALIBRATED:
             return Calibrated(self.sharing.keys, **asdict(calibrated()))
@@ -79,14 +83,13 @@ class WindowWeaving:
         return Parts(3, _by_group(queries, workload, groups), coarse)
 
 
-def parts_of(plan: SharedPlan) -> dict[str, list[list[Query]]]:
-    """The parts of every group-by set, by the name of its keys: queries with the same fragments."""
-    found: dict[str, dict[tuple[str, Fragments | None], list[Query]]] = {}
+def parts_of(plan: SharedPlan) -> dict[tuple[str, Fragments | None], list[Query]]:
+    """The queries that read the same fragments of the same node."""
+    found: dict[tuple[str, Fragments | None], list[Query]] = {}
     for group in plan.groups:
-        parts = found.setdefault(base_of(group.node), {})
         members = [plan.query_by_id[name] for name in group.queries]
-        parts.setdefault((group.node, group.fragments), []).extend(members)
-    return {base: list(parts.values()) for base, parts in found.items()}
+        found.setdefault((group.node, group.fragments), []).extend(members)
+    return found
 
 
 def workload_of(queries: Sequence[Query]) -> Workload:

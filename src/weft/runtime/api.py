@@ -21,7 +21,7 @@ from weft.errors import CatalogError, CheckpointError, RunError
 from weft.explain import Explanation, FallbackNote, explain
 from weft.kernel.program import family
 from weft.kernel.results import QUERY_COLUMN, output_names
-from weft.optimizer.share import share
+from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving, check_sharing
 from weft.runtime.checkpoint import open_checkpoint
 from weft.runtime.fallback import FallbackRun, fallback_results

@@ -1,7 +1,7 @@
 """Level 1 in native Spark: rows of a micro-batch to fragments (sub-aggregation).
 
-One `groupBy(fragment end, signature, keys)` per first-level node. Nothing here touches a row
-in Python. The tasks write the fragments as state files; a `bucket` column, a hash of the
+One `groupBy(fragment end, signature, keys)` per first-level node (`signatures` makes the signature
+columns). Nothing here touches a row in Python. The tasks write the fragments as state files; a `bucket` column, a hash of the
 group keys, lets lanes share the files of a node.
 """
 
@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from weft.algebra.aggregate import stored
 from weft.algebra.partial import COUNT_STAR
-from weft.algebra.plan import WORD_BITS, Fragments, Node
+from weft.algebra.plan import Fragments, Node
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
+from weft.runtime.signatures import useful, with_signature
 
 BUCKETS = 64
 MAX_EVENT, LATE_ROWS = "max_event", "late_rows"
@@ -37,19 +38,6 @@ def _next_edge(time: str, slide: int, residue: int) -> str:
     return f"{time} + {slide}L - pmod({shifted}, {slide}L)"
 
 
-def signature_sql(node: Node) -> list[str]:
-    """The signature columns: bit i of word w is predicate w * WORD_BITS + i."""
-    words = []
-    for first in range(0, len(node.predicates), WORD_BITS):
-        chosen = node.predicates[first : first + WORD_BITS]
-        bits = [
-            f"(CASE WHEN {predicate.sql} THEN {1 << bit}L ELSE 0L END)"
-            for bit, predicate in enumerate(chosen)
-        ]
-        words.append(" + ".join(bits))
-    return words
-
-
 def fragments(
     rows: DataFrame, node: Node, stream: StreamSchema, counting_before: int | None = None
 ) -> DataFrame:
@@ -60,16 +48,17 @@ def fragments(
     whose end is NULL. Only for nodes that see every row and in which nothing can raise.
     """
     time = stream.time_micros
+    if counting_before is None:
+        rows = rows.where(F.expr(f"{quote(stream.time)} IS NOT NULL"))
+    wanted = useful(node)
+    if wanted is not None:
+        rows = rows.where(F.expr(wanted))
+    rows = with_signature(rows, node)
     grouping: list[Column] = [F.expr(fragment_end_sql(node.fragments, time)).alias(FRAGMENT_END)]
-    words = signature_sql(node)
-    grouping += [F.expr(sql).alias(signature_column(i)) for i, sql in enumerate(words)]
+    grouping += [F.col(signature_column(i)) for i in range(node.signature.columns)]
     grouping += [
         F.expr(stored(key.sql, key.type)).alias(key_column(i)) for i, key in enumerate(node.keys)
     ]
-    if counting_before is None:
-        rows = rows.where(F.expr(f"{quote(stream.time)} IS NOT NULL"))
-    if words and not node.keeps_all_rows:
-        rows = rows.where(F.expr(" OR ".join(f"({word}) != 0L" for word in words)))
     lifted = [F.expr(COUNT_STAR.lift).alias(ROW_COUNT)]
     lifted += [F.expr(partial.lift).alias(partial.name) for partial in node.partials]
     if counting_before is not None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.algebra.plan import SharedPlan, Sharing
 from weft.explain.cost import fragment_rate, node_costs, seconds
-from weft.optimizer.share import share
+from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import CALIBRATED, WindowWeaving, parts_of
 from weft.optimizer.windows.calibration import calibrated
 from weft.runtime.log import Commit
@@ -84,8 +84,8 @@ def _cost(plan: SharedPlan, sharing: Sharing) -> float:
 
 def _mapping(plan: SharedPlan) -> set[tuple[frozenset[str], bool]]:
     """The group-mapping table: the members of every part, and whether it has its own node."""
+    members = {node.id for node in plan.nodes if node.members}
     return {
-        (frozenset(query.id for query in part), plan.node_of(part[0].id, base) != base)
-        for base, parts in parts_of(plan).items()
-        for part in parts
+        (frozenset(query.id for query in part), node in members)
+        for (node, _), part in parts_of(plan).items()
     }

@@ -100,7 +100,7 @@ def compact(
     node = log.plan(version).node_by_id[name]
     paths = [log.storage.spark_path(entry["name"]) for entry in files]
     frame = spark.read.parquet(*paths).where(F.col(FRAGMENT_END) > F.lit(horizon))
-    keys = [FRAGMENT_END, *(signature_column(i) for i in range(node.words))]
+    keys = [FRAGMENT_END, *(signature_column(i) for i in range(node.signature.columns))]
     keys += [key_column(i) for i in range(len(node.keys))] + [BUCKET]
     combined = [F.sum(ROW_COUNT).alias(ROW_COUNT)]
     combined += [F.expr(combine_sql(p)).alias(p.name) for p in node.partials]

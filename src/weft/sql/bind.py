@@ -82,6 +82,8 @@ def _query(name: str, query_id: str, select: Select, rows: Rows) -> Query:
                 select.where.start,
                 detail=f"WHERE needs a boolean, not {predicate.type}",
             )
+        if predicate.sql == "true":
+            predicate = None
     outputs = Outputs(rows, window, keys)
     columns: list[OutputColumn] = []
     taken: set[str] = set()
