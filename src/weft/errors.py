@@ -36,6 +36,8 @@ MESSAGES: dict[str, str] = {
     "BAD_TABLE": "{detail}",
     "TOO_MANY_WINDOWS": "{count:,} windows of different edges are too many to plan at once; "
     "up to {most:,} are planned",
+    # an aggregate tree
+    "BAD_TREE": "{detail}",
     # running
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
     "UNKNOWN_SETTING": "there is no {name} '{value}'; there are {known}",
@@ -145,6 +147,12 @@ class TableError(WeftError):
     """A table of windows that cannot be read or planned."""
 
     kind = "table"
+
+
+class TreeError(WeftError):
+    """Group-bys that no aggregate tree can be planned for."""
+
+    kind = "tree"
 
 
 class CheckpointError(WeftError):

@@ -17,6 +17,7 @@ from weft.cli.registration import drop, list_queries, register
 from weft.cli.reproduce import reproduce
 from weft.cli.results import results
 from weft.cli.running import run
+from weft.cli.tree import tree
 
 app = typer.Typer(
     cls=Commands,
@@ -52,6 +53,7 @@ app.command()(explain)
 app.command()(run)
 app.command()(results)
 app.command()(plan)
+app.command()(tree)
 app.command()(doctor)
 app.command("demo")(demo)
 app.command()(bench)

@@ -1,0 +1,114 @@
+"""The memory allocation problem of an aggregate tree, as arrays.
+
+Only intermediates are allocated. A query node passes on its groups whatever comes in, so what is below it
+is a problem of its own that shares only the memory; together these problems are a forest of intermediates.
+Each top of it has a fixed input: the tuples of the stream, or the groups of the query above it.
+
+Cost of an allocation: `constant` (what the stream and the queries pass on) + Σ children·out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node
+from weft.optimizer.groupby.eviction import Floats, leaving
+from weft.optimizer.groupby.statistics import Statistics
+
+TOP = -1
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Intermediates, parents before children."""
+
+    nodes: tuple[Node, ...]
+    parent: tuple[int, ...]
+    below: tuple[tuple[int, ...], ...]
+    """The intermediates that are computed from each."""
+    source: Floats
+    """The input of the top that each stands under: the most that can come in."""
+    children: Floats
+    groups: Floats
+    alpha: Floats
+    size: Floats
+    constant: float
+
+    @classmethod
+    def of(cls, tree: AggregateTree, statistics: Statistics) -> Forest:
+        nodes: list[Node] = []
+        parents: list[int] = []
+        sources: list[float] = []
+        degrees: list[int] = []
+        constant = 0.0
+
+        def visit(branches: tuple[Branch, ...], parent: int, source: float) -> None:
+            nonlocal constant
+            for branch in branches:
+                if not branch.children:
+                    continue
+                if branch.asked:
+                    groups = min(statistics.groups(branch.node), source)
+                    constant += groups * len(branch.children)
+                    visit(branch.children, TOP, groups)
+                else:
+                    place = len(nodes)
+                    nodes.append(branch.node)
+                    parents.append(parent)
+                    sources.append(source)
+                    degrees.append(len(branch.children))
+                    visit(branch.children, place, source)
+
+        constant += statistics.tuples * len(tree.children)
+        visit(tree.children, TOP, statistics.tuples)
+        below: list[list[int]] = [[] for _ in nodes]
+        for place, parent in enumerate(parents):
+            if parent != TOP:
+                below[parent].append(place)
+        source = np.array(sources, np.float64)
+        return cls(
+            nodes=tuple(nodes),
+            parent=tuple(parents),
+            below=tuple(map(tuple, below)),
+            source=source,
+            children=np.array(degrees, np.float64),
+            groups=np.minimum([statistics.groups(node) for node in nodes], source),
+            alpha=np.array([statistics.alpha(node) for node in nodes], np.float64),
+            size=np.array([statistics.entry_size(node) for node in nodes], np.float64),
+            constant=constant,
+        )
+
+    @property
+    def tops(self) -> tuple[int, ...]:
+        return tuple(place for place, parent in enumerate(self.parent) if parent == TOP)
+
+    @property
+    def depth(self) -> int:
+        """How many intermediates the longest path has."""
+        depths: list[int] = []
+        for parent in self.parent:
+            depths.append(1 if parent == TOP else depths[parent] + 1)
+        return max(depths, default=0)
+
+    def inputs(self, entries: Floats) -> tuple[Floats, Floats]:
+        """What comes into every node, and what leaves it."""
+        incoming, out = np.empty_like(entries), np.empty_like(entries)
+        for place, parent in enumerate(self.parent):
+            incoming[place] = self.source[place] if parent == TOP else out[parent]
+            out[place] = leaving(
+                entries[place], self.groups[place], self.alpha[place], incoming[place]
+            )
+        return incoming, out
+
+    def cost(self, entries: Floats) -> float:
+        """The hash operations of an epoch."""
+        return self.constant + float(self.children @ self.inputs(entries)[1])
+
+    def used(self, entries: Floats) -> float:
+        """The memory that so many entries take."""
+        return float(self.size @ entries)
+
+    def allocation(self, entries: Floats) -> dict[Node, float]:
+        return {node: float(count) for node, count in zip(self.nodes, entries)}

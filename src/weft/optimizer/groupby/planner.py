@@ -1,0 +1,108 @@
+"""From group-by sets, statistics and memory to an aggregate tree with an allocation.
+
+One entry for all allocators of the Memory paper: the greedy search (`greedy_tree`) with the allocator's price of a
+tree. `fptas` and `uniform` price by equations 1 and 2; `slc` plans as Zhang et al. do, and its cost is that of
+its own tables (`slc`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from weft.errors import TreeError
+from weft.optimizer.groupby.aggregate_tree import AggregateTree, Node
+from weft.optimizer.groupby.forest import Forest
+from weft.optimizer.groupby.fptas import EPSILON, fptas
+from weft.optimizer.groupby.greedy_tree import PricedTree, greedy_tree
+from weft.optimizer.groupby.ranking import Ranking
+from weft.optimizer.groupby.relaxation import Tables
+from weft.optimizer.groupby.slc import slc_tree
+from weft.optimizer.groupby.statistics import Statistics, UniformStatistics
+from weft.optimizer.groupby.tree_cost import tree_cost
+from weft.optimizer.groupby.uniform_allocation import uniform_allocation
+
+
+@dataclass(frozen=True)
+class PlannedTree:
+    """A tree, the entries of its intermediates, and its predicted hash operations."""
+
+    tree: AggregateTree
+    allocation: Mapping[Node, float]
+    during: float
+    at_end: float
+
+    @property
+    def cost(self) -> float:
+        return self.during + self.at_end
+
+
+Planner = Callable[[Sequence[Node], Statistics, float, float], PlannedTree]
+
+
+def plan_tree(
+    queries: Sequence[Node],
+    statistics: Statistics,
+    memory: float,
+    allocator: str = "fptas",
+    epsilon: float = EPSILON,
+) -> PlannedTree:
+    """The aggregate tree of these queries.
+
+    >>> from weft.optimizer.groupby.statistics import GroupStatistics
+    >>> groups = {frozenset("abc"): 100, frozenset("ab"): 50, frozenset("bc"): 50}
+    >>> plan_tree([frozenset("ab"), frozenset("bc")], GroupStatistics(10_000, groups), 100).tree
+    <stream: [<a,b,c*: [<a,b>, <b,c>]>]>
+    """
+    if allocator not in ALLOCATORS:
+        raise TreeError(
+            "UNKNOWN_SETTING", name="allocator", value=allocator, known=", ".join(ALLOCATORS)
+        )
+    if not memory >= 0:
+        raise TreeError("BAD_TREE", detail=f"the memory {memory:g} must not be negative")
+    return ALLOCATORS[allocator](queries, statistics, memory, epsilon)
+
+
+def _with_fptas(
+    queries: Sequence[Node], statistics: Statistics, memory: float, epsilon: float
+) -> PlannedTree:
+    known: Tables = {}
+
+    def price(tree: AggregateTree) -> PricedTree:
+        forest = Forest.of(tree, statistics)
+        found = fptas(forest, memory, epsilon, known=known)
+        return PricedTree(tree, forest.allocation(found.entries), found.cost)
+
+    return _planned(greedy_tree(queries, price, Ranking(statistics, memory)), statistics)
+
+
+def _with_uniform(
+    queries: Sequence[Node], statistics: Statistics, memory: float, epsilon: float
+) -> PlannedTree:
+    flat = UniformStatistics(statistics)
+
+    def price(tree: AggregateTree) -> PricedTree:
+        forest = Forest.of(tree, flat)
+        found = uniform_allocation(forest, memory)
+        return PricedTree(tree, forest.allocation(found.entries), found.cost)
+
+    return _planned(greedy_tree(queries, price, Ranking(flat, memory)), flat)
+
+
+def _with_slc(
+    queries: Sequence[Node], statistics: Statistics, memory: float, epsilon: float
+) -> PlannedTree:
+    found, cost = slc_tree(queries, statistics, memory)
+    return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
+
+
+def _planned(found: PricedTree, statistics: Statistics) -> PlannedTree:
+    cost = tree_cost(found.tree, found.allocation, statistics)
+    return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
+
+
+ALLOCATORS: dict[str, Planner] = {
+    "fptas": _with_fptas,
+    "uniform": _with_uniform,
+    "slc": _with_slc,
+}

@@ -1,0 +1,104 @@
+"""From a feasible allocation to a cheaper one close by.
+
+At a minimum an entry's worth of memory saves the same at every node that is neither empty nor full. With
+D_i = ∂cost/∂out_i = h_i + Σ_children f_c·D_c and input n_i, that is (for 0 < α < 1)
+
+    D_i·((1-α)·(n_i/g_i)·(b_i/g_i)^(-α) - 1) = λ·s_i,
+
+so b_i/g_i = ((1-α)·n_i / (g_i·(1 + λ·s_i/D_i)))^(1/α). Inputs and D are taken from the last allocation, λ is
+found by bisection so that the memory is used up; repeated, and whatever is cheapest is kept. What is left
+in the end goes to nodes that are not full: it can only save (`eviction`: out falls with b).
+
+Nothing here is needed for a guarantee: the result is never dearer than what came in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weft.optimizer.groupby.eviction import Floats, evicted, needed
+from weft.optimizer.groupby.forest import Forest
+
+_ROUNDS = 12
+_BISECTIONS = 60
+
+
+def refine(forest: Forest, entries: Floats, memory: float) -> tuple[Floats, float]:
+    """An allocation that is at least as good, and its cost."""
+    best = _filled(forest, entries, memory)
+    cost = forest.cost(best)
+    current = best
+    for _ in range(_ROUNDS):
+        moved = _balanced(forest, current, memory)
+        if moved is None:
+            break
+        candidate = _filled(forest, moved, memory)
+        found = forest.cost(candidate)
+        if found < cost * (1 - 1e-9):
+            best, cost = candidate, found
+        elif np.allclose(moved, current, rtol=1e-4):
+            break
+        current = moved
+    return best, cost
+
+
+def _balanced(forest: Forest, entries: Floats, memory: float) -> Floats | None:
+    """All savings per memory equal, at the inputs and weights of the given allocation."""
+    incoming, _ = forest.inputs(entries)
+    weight = _weights(forest, entries)
+    alpha, groups = forest.alpha, forest.groups
+    smooth = (alpha > 0.01) & (alpha < 1)
+    left = memory - float(forest.size @ np.where(smooth, 0.0, entries))
+    if not smooth.any() or left <= 0:
+        return None
+    most = needed(groups, groups, alpha, incoming)
+    power = 1 / np.where(smooth, alpha, 1.0)
+    base = np.where(smooth, (1 - alpha) * incoming / groups, 0.0)
+
+    def at(price: float) -> Floats:
+        with np.errstate(over="ignore"):
+            share = (base / (1 + price * forest.size / weight)) ** power
+        return np.where(smooth, np.minimum(groups * np.minimum(share, 1.0), most), entries)
+
+    low, high = 1e-12, 1e18
+    if forest.used(at(low)) <= memory:
+        return at(low)
+    for _ in range(_BISECTIONS):
+        middle = float(np.sqrt(low * high))
+        if forest.used(at(middle)) > memory:
+            low = middle
+        else:
+            high = middle
+    return at(high)
+
+
+def _weights(forest: Forest, entries: Floats) -> Floats:
+    """How much the cost grows with what leaves each node."""
+    weight = forest.children.copy()
+    for place in reversed(range(len(forest.nodes))):
+        for child in forest.below[place]:
+            rate = float(evicted(entries[child], forest.groups[child], forest.alpha[child]))
+            weight[place] += rate * weight[child]
+    return weight
+
+
+def _filled(forest: Forest, entries: Floats, memory: float) -> Floats:
+    """With what is left given to the nodes that are not full, upper ones first.
+
+    First as much as saves something by the model, then all of its groups to a node that can have them.
+    """
+    filled = np.minimum(entries, forest.groups)
+    left = memory - forest.used(filled)
+    for place in range(len(filled)):
+        incoming = forest.inputs(filled)[0][place]
+        useful = needed(forest.groups[place], forest.groups[place], forest.alpha[place], incoming)
+        more = min(float(useful) - filled[place], left / forest.size[place])
+        if more > 0:
+            filled[place] += more
+            left -= more * forest.size[place]
+    for place in range(len(filled)):
+        more = forest.groups[place] - filled[place]
+        if 0 < more * forest.size[place] <= left:
+            filled[place] = forest.groups[place]
+            left -= more * forest.size[place]
+    return filled
