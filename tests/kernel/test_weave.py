@@ -108,7 +108,7 @@ class Drawn:
             found[self._parts[int(query.id[2:]) % len(self._parts)]].append(query)
         return Parts(self._levels, list(found.values()))
 
-    def tree(self, nodes: Sequence[Node], queries: Mapping[str, Query]) -> Sequence[Node]:
+    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
         return nodes
 
 

@@ -33,7 +33,7 @@ class Apart:
     def parts(self, queries: Sequence[Query]) -> Parts:
         return Parts(self._levels, [[q] for q in queries] if self._apart else [queries])
 
-    def tree(self, nodes: Sequence[Node], queries: Mapping[str, Query]) -> Sequence[Node]:
+    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
         return nodes
 
 

@@ -138,6 +138,9 @@ class Sharing:
     step: float = 10.0
     measured: bool = False
     passes: tuple[str, ...] = PASSES
+    allocator: str = "native"
+    memory_budget: int | None = None
+    """Groups per fragment that all intermediates together may hold; None is no bound."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from weft.explain import Explanation, FallbackNote
 from weft.explain import explain as explain_plans
 from weft.optimizer.weaving import MODEL_NAMES, check_sharing
 from weft.optimizer.windows.optimizers import OPTIMIZERS
+from weft.runtime.replanning import measured_sharing
 from weft.runtime.settings import Settings
 
 
@@ -53,7 +54,7 @@ def explain(
     if chosen:
         project = replace(project, settings={**project.settings, **chosen})
         settings = Settings(**project.settings)
-        check_sharing(settings.optimizer, settings.model)
+        check_sharing(measured_sharing(settings, None))
     files = require_queries(project)
     if query is not None and all(file.name != query for file in files):
         known = ", ".join(sorted(file.name for file in files)) or "none"

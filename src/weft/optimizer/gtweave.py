@@ -23,7 +23,7 @@ node's get fragments of their own at level 2. With two levels (TwoOps) every par
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from weft.algebra.aggregate import Aggregate, lift
@@ -63,7 +63,9 @@ class Weaving(Protocol):
     @property
     def sharing(self) -> Sharing: ...
     def parts(self, queries: Sequence[Query]) -> Parts: ...
-    def tree(self, nodes: Sequence[Node], queries: Mapping[str, Query]) -> Sequence[Node]: ...
+    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
+        """The nodes with their parents, and intermediates; parents first."""
+        ...
 
 
 class OnePart:
@@ -76,7 +78,7 @@ class OnePart:
     def parts(self, queries: Sequence[Query]) -> Parts:
         return Parts(3, [queries])
 
-    def tree(self, nodes: Sequence[Node], queries: Mapping[str, Query]) -> Sequence[Node]:
+    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
         return nodes
 
 
@@ -105,9 +107,12 @@ def share(
             coarse = _coarse(part) if own else None
             groups += _weave_groups(member_id(name, members), part, coarse)
     active = [query for readers in by_node.values() for query in readers]
-    nodes: Sequence[Node] = _nodes(active, members_of, stream, passes)
+    nodes, node_readers = _nodes(active, members_of, stream, passes)
     if "groupby" in passes:
-        nodes = weaving.tree(nodes, {query.id: query for query in active})
+        drawn = {node.id: node.fragments for node in nodes}
+        nodes = list(weaving.tree(nodes, node_readers))
+        finer = {node.id for node in nodes if drawn.get(node.id, node.fragments) != node.fragments}
+        groups = [_not_finer(group, finer, node_readers) for group in groups]
     return SharedPlan(
         version,
         stream,
@@ -158,18 +163,21 @@ def _nodes(
     members_of: Mapping[str, tuple[str, ...]],
     stream: StreamSchema,
     passes: Sequence[str],
-) -> list[Node]:
-    """The nodes of the queries' keys, and those of their distinct arguments."""
+) -> tuple[list[Node], dict[str, list[Query]]]:
+    """The nodes of the queries' keys, and those of their distinct arguments; who reads them."""
     found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[Keys, list[Query]]] = {}
     for query in queries:
         for base, keys in nodes_of(query).items():
             own = selectors(query.predicate, keys, passes)
             place = (base, own, members_of.get(query.id, ()))
             found.setdefault(place, (keys, []))[1].append(query)
-    return [
+    nodes = [
         _node(base, keys, own, members, readers, stream, passes)
         for (base, own, members), (keys, readers) in found.items()
     ]
+    return nodes, {
+        node.id: readers for node, (_, readers) in zip(nodes, found.values(), strict=True)
+    }
 
 
 def _node(
@@ -218,6 +226,15 @@ def _coarse(part: Sequence[Query]) -> Fragments:
     edge classes cost it little."""
     edges = {edge for query in part for edge in query.window.edge_classes}
     return Fragments(classes=irreducible(edges))
+
+
+def _not_finer(
+    group: WeaveGroup, finer: set[str], readers: Mapping[str, Sequence[Query]]
+) -> WeaveGroup:
+    """The group with fragments of its own, if its node has come to write finer ones for others."""
+    if group.fragments is not None or group.node not in finer:
+        return group
+    return replace(group, fragments=_coarse(readers[group.node]))
 
 
 def _weave_groups(

@@ -56,7 +56,7 @@ class Weft:
     ) -> None:
         self._spark = spark
         self._settings = Settings(**settings)
-        check_sharing(self._settings.optimizer, self._settings.model)
+        check_sharing(measured_sharing(self._settings, None))
         self._storage = Storage(os.fspath(checkpoint))
         lanes = self._settings.lanes or max(2, spark.sparkContext.defaultParallelism)
         self._identity = open_checkpoint(self._storage, project, lanes)

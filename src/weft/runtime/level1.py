@@ -1,7 +1,8 @@
 """Level 1 in native Spark: rows of a micro-batch to fragments (sub-aggregation).
 
 One `groupBy(fragment end, signature, keys)` per first-level node (`signatures` makes the signature
-columns). Nothing here touches a row in Python. The tasks write the fragments as state files; a `bucket` column, a hash of the
+columns), and one over the fragments of its parent for every other node of the aggregate tree. Nothing
+here touches a row in Python. The tasks write the fragments as state files; a `bucket` column, a hash of the
 group keys, lets lanes share the files of a node.
 """
 
@@ -15,7 +16,8 @@ from weft.algebra.partial import COUNT_STAR
 from weft.algebra.plan import Fragments, Node
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
-from weft.runtime.signatures import useful, with_signature
+from weft.runtime.combining import combine_sql
+from weft.runtime.signatures import inherited, useful, with_signature, with_signature_of
 
 BUCKETS = 64
 MAX_EVENT, LATE_ROWS = "max_event", "late_rows"
@@ -64,7 +66,26 @@ def fragments(
     if counting_before is not None:
         late = f"count_if({time} < {counting_before}L)"
         lifted += [F.expr(f"max({time})").alias(MAX_EVENT), F.expr(late).alias(LATE_ROWS)]
-    aggregated = rows.groupBy(*grouping).agg(*lifted)
+    return _with_bucket(rows.groupBy(*grouping).agg(*lifted), node)
+
+
+def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
+    """The fragments of a node from those of its parent in the aggregate tree."""
+    last = f"({FRAGMENT_END} - 1L)"
+    end = fragment_end_sql(node.fragments, last)
+    places = {key.sql: key_column(i) for i, key in enumerate(parent.keys)}
+    above = with_signature_of(above.where(f"{FRAGMENT_END} IS NOT NULL"), parent, node)
+    grouping = [F.expr(end).alias(FRAGMENT_END)]
+    grouping += [
+        F.col(inherited(i)).alias(signature_column(i)) for i in range(node.signature.columns)
+    ]
+    grouping += [F.col(places[key.sql]).alias(key_column(i)) for i, key in enumerate(node.keys)]
+    combined = [F.sum(ROW_COUNT).alias(ROW_COUNT)]
+    combined += [F.expr(combine_sql(p)).alias(p.name) for p in node.partials]
+    return _with_bucket(above.groupBy(*grouping).agg(*combined), node)
+
+
+def _with_bucket(frame: DataFrame, node: Node) -> DataFrame:
     keys = [F.col(key_column(i)) for i in range(node.group_keys)]
     bucket = F.pmod(F.hash(*keys), F.lit(BUCKETS)) if keys else F.lit(0)
-    return aggregated.withColumn(BUCKET, bucket.cast("int"))
+    return frame.withColumn(BUCKET, bucket.cast("int"))

@@ -316,7 +316,7 @@ class Loom:
         reach("after_commit")
         self._last = commit
         self._keep_open(outcome, program, intent.watermark)
-        self._clean_up(work, commit, [*gone, *replaced])
+        self._clean_up(work, commit, [*gone, *replaced, *work.passing_files])
         self._hooks.planned(plan, commit.late)
         self._hooks.progress(self._progress(work, commit, plan, outcome))
 

@@ -8,6 +8,7 @@ changes with them: the files of a node hold fine fragments, whatever the groups.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from weft.algebra.plan import SharedPlan, Sharing
@@ -41,11 +42,18 @@ def updated_measures(
 def measured_sharing(settings: Settings, last: Commit | None) -> Sharing:
     """What an optimizer should know now."""
     measures = last.metrics if last is not None else {}
-    if "rate" not in measures:
-        return Sharing(settings.optimizer, settings.model, rate=settings.assumed_rate)
-    return Sharing(
+    asked = Sharing(
         settings.optimizer,
         settings.model,
+        rate=settings.assumed_rate,
+        passes=tuple(settings.passes),
+        allocator=settings.allocator,
+        memory_budget=settings.memory_budget,
+    )
+    if "rate" not in measures:
+        return asked
+    return replace(
+        asked,
         rate=measures["rate"],
         keys=measures["keys"],
         step=measures["step"],
@@ -55,7 +63,7 @@ def measured_sharing(settings: Settings, last: Commit | None) -> Sharing:
 
 def drifted(then: Sharing, now: Sharing, factor: float) -> bool:
     """Whether groups chosen for `then` should be looked at again."""
-    if (then.optimizer, then.model) != (now.optimizer, now.model):
+    if _asked(then) != _asked(now):
         return True
     if not now.measured:
         return False
@@ -66,12 +74,18 @@ def drifted(then: Sharing, now: Sharing, factor: float) -> bool:
 def pays(plan: SharedPlan, sharing: Sharing) -> bool:
     """Whether the optimizer's groups for what is known now cost clearly less than the plan's, or
     another optimizer or model was asked for."""
-    if (sharing.optimizer, sharing.model) != (plan.sharing.optimizer, plan.sharing.model):
+    if _asked(sharing) != _asked(plan.sharing):
         return True
     woven = share(0, plan.stream, plan.queries, {}, WindowWeaving(sharing))
     if _mapping(woven) == _mapping(plan):
         return False
     return _cost(woven, sharing) < _WORTH_IT * _cost(plan, sharing)
+
+
+def _asked(sharing: Sharing) -> tuple[object, ...]:
+    """What the user chose."""
+    chosen = (sharing.optimizer, sharing.model, sharing.passes)
+    return (*chosen, sharing.allocator, sharing.memory_budget)
 
 
 def _cost(plan: SharedPlan, sharing: Sharing) -> float:

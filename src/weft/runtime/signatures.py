@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from weft.algebra.condition import NOTHING, Bound, Selection, Values, constant_sql
 from weft.algebra.plan import Node
 from weft.algebra.signature import WORD_BITS, Cut, membership
-from weft.kernel.state import signature_column
+from weft.kernel.state import key_column, signature_column
 
 _VALUE, _CODE = "weft_value", "weft_code"
 MOST_INTERVALS = 32
@@ -33,6 +33,33 @@ def with_signature(rows: DataFrame, node: Node) -> DataFrame:
     for place, sql in enumerate(words):
         rows = rows.withColumn(signature_column(first + place), F.expr(sql))
     return rows
+
+
+def inherited(place: int) -> str:
+    """The name of a signature column that is made of a parent's."""
+    return f"weft_{signature_column(place)}"
+
+
+def with_signature_of(above: DataFrame, parent: Node, node: Node) -> DataFrame:
+    """A parent's fragments with the signature columns of a node below it: its cuts are the
+    parent's, or are searched in a key; its bits are some of the parent's."""
+    cuts = {own.attribute: place for place, own in enumerate(parent.signature.cuts)}
+    keys = {key.sql: key_column(place) for place, key in enumerate(parent.keys)}
+    for place, cut in enumerate(node.signature.cuts):
+        name = inherited(place)
+        if cut.attribute in cuts:
+            above = above.withColumn(name, F.col(signature_column(cuts[cut.attribute])))
+        else:
+            above = with_class(above, cut, keys[cut.attribute], name)
+    known = {sql: place for place, sql in enumerate(parent.signature.bits)}
+    conditions = []
+    for sql in node.signature.bits:
+        word, bit = divmod(known[sql], WORD_BITS)
+        column = signature_column(len(parent.signature.cuts) + word)
+        conditions.append(f"({column} & {1 << bit}L) != 0L")
+    for place, sql in enumerate(word_sql(conditions)):
+        above = above.withColumn(inherited(len(node.signature.cuts) + place), F.expr(sql))
+    return above
 
 
 def word_sql(bits: Sequence[str]) -> list[str]:

@@ -73,6 +73,8 @@ class StepWork:
     durations: dict[str, float] = field(default_factory=dict)
     counted: dict[str, Any] = field(default_factory=dict)
     new_files: list[Entry] = field(default_factory=list)
+    passing_files: list[Entry] = field(default_factory=list)
+    """Fragments of intermediates, which no later step needs."""
 
     @property
     def name(self) -> str:
