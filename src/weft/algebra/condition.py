@@ -294,17 +294,18 @@ def _junction(scalar: Call) -> _Truth | None:
     attribute, type_ = next(iter(named), (None, BOOLEAN))
     trues, falses = [part.true for part in parts], [part.false for part in parts]
     if scalar.operator == "or":
-        return _Truth(attribute, type_, _union(trues), _intersection(falses))
-    return _Truth(attribute, type_, _intersection(trues), _union(falses))
+        return _Truth(attribute, type_, union(trues), _intersection(falses))
+    return _Truth(attribute, type_, _intersection(trues), union(falses))
 
 
-def _union(sets: Sequence[Values]) -> Values:
+def union(sets: Sequence[Values]) -> Values:
+    """The values that are in any of the sets."""
     intervals = [interval for each in sets for interval in each.intervals]
     return Values(_united(intervals), any(each.null for each in sets))
 
 
 def _intersection(sets: Sequence[Values]) -> Values:
-    return ~_union([~each for each in sets])
+    return ~union([~each for each in sets])
 
 
 def _membership(scalar: Call) -> _Truth | None:
@@ -374,16 +375,24 @@ def _normal(value: Value, type_: SqlType) -> Value:
     return int(value) if isinstance(value, bool) else value
 
 
-def constant_sql(value: Value, type_: SqlType) -> str:
-    """A bound's value as Spark SQL."""
+def constant(value: Value, type_: SqlType) -> Value:
+    """A bound's value as a constant of its type; decimals, NaN and infinities as text."""
     parameters = decimal_parameters(type_)
     if parameters:
-        value = f"{Decimal(str(value)).scaleb(-parameters[1]):f}"
-    elif type_ == BOOLEAN:
-        value = bool(value)
-    elif value is None:
-        value = "NaN"
-    elif isinstance(value, int) and type_ in _SUFFIXES:
+        return f"{Decimal(str(value)).scaleb(-parameters[1]):f}"
+    if type_ == BOOLEAN:
+        return bool(value)
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return "NaN" if value is None else value
+
+
+def constant_sql(value: Value, type_: SqlType) -> str:
+    """A bound's value as Spark SQL."""
+    value = constant(value, type_)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and type_ in _SUFFIXES:
         return f"{value}{_SUFFIXES[type_]}"
     elif isinstance(value, float) and math.isfinite(value) and type_ == "double":
         return f"{value!r}D"

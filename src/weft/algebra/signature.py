@@ -13,8 +13,10 @@ conditions on it. Conditions on an attribute that is a key of the node need no s
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from weft.algebra.condition import Bound, Condition, Selection
 from weft.algebra.scalar import Expression
@@ -25,6 +27,12 @@ WORD_BITS = 62
 
 NULL_CLASS = 0
 """The place of the class of NULL among a cut's classes; that of code c is c + 1."""
+
+
+@lru_cache(maxsize=64)
+def _sizes(classes: tuple[int, ...]) -> Counter[int]:
+    """How many codes each class has."""
+    return Counter(classes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +50,18 @@ class Cut:
 
     def chosen(self, selection: Selection) -> frozenset[int] | None:
         """The classes that a selection takes, None if it does not take them whole."""
-        inside: list[bool] = [selection.values.null] + [False] * (len(self.bounds) + 1)
+        taken: Counter[int] = Counter()
+        if selection.values.null:
+            taken[self.classes[NULL_CLASS]] += 1
         for low, high in selection.values.intervals:
             first, last = self._code(low, 0), self._code(high, len(self.bounds))
             if first is None or last is None:
                 return None
             first = first if low is None else first + 1
-            inside[first + 1 : last + 2] = [True] * (last + 1 - first)
-        taken = {own for own, chosen in zip(self.classes, inside, strict=True) if chosen}
-        left = {own for own, chosen in zip(self.classes, inside, strict=True) if not chosen}
-        return None if taken & left else frozenset(taken)
+            taken.update(self.classes[first + 1 : last + 2])
+        sizes = _sizes(self.classes)
+        whole = all(sizes[own] == count for own, count in taken.items())
+        return frozenset(taken) if whole else None
 
     def _code(self, bound: Bound | None, otherwise: int) -> int | None:
         if bound is None:
@@ -61,12 +71,21 @@ class Cut:
         return place if found else None
 
 
+@lru_cache(maxsize=64)
+def _places(bits: tuple[str, ...]) -> dict[str, int]:
+    return {sql: place for place, sql in enumerate(bits)}
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """The signature of a node's rows: cuts, and bits for conditions in Spark SQL."""
 
     cuts: tuple[Cut, ...] = ()
     bits: tuple[str, ...] = ()
+
+    def bit_of(self, sql: str) -> int | None:
+        """The bit of a condition."""
+        return _places(self.bits).get(sql)
 
     @property
     def words(self) -> int:
@@ -96,8 +115,9 @@ def membership(
     predicate: Expression, signature: Signature, keys: Sequence[Expression]
 ) -> Membership | None:
     """A predicate in terms of a signature, None if the signature does not decide it."""
-    if predicate.sql in signature.bits:
-        return _with_bit(Membership(), predicate.sql, signature)
+    whole = signature.bit_of(predicate.sql)
+    if whole is not None:
+        return Membership(bit=whole)
     places = {cut.attribute: place for place, cut in enumerate(signature.cuts)}
     key_places = {key.sql: place for place, key in enumerate(keys)}
     condition = predicate.condition
@@ -119,10 +139,5 @@ def membership(
     left = Condition(tuple(rest), condition.clauses)
     if left == Condition():
         return found
-    return _with_bit(found, left.sql, signature)
-
-
-def _with_bit(found: Membership, sql: str, signature: Signature) -> Membership | None:
-    if sql not in signature.bits:
-        return None
-    return Membership(found.classes, signature.bits.index(sql), found.keys)
+    bit = signature.bit_of(left.sql)
+    return None if bit is None else Membership(found.classes, bit, found.keys)

@@ -13,7 +13,7 @@ from weft.kernel.state import NodeState, Shards
 
 def pool_fragments(shards: Shards, pool: Pool, encoder: KeyEncoder) -> NodeState:
     """The fragments that a pool gets of shards; `encoder` knows the codes of their keys."""
-    found = expanded(shards, pool.members, encoder, pool.partials)
+    found = expanded(shards, pool.indexes, encoder, pool.partials)
     if pool.fragments is not None:
         return interceded(found, pool.fragments)
     return coalesced(found) if shards.signature else found

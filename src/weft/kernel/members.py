@@ -19,13 +19,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from weft.algebra.signature import WORD_BITS, Cut, Membership, membership
+from weft.algebra.plan import Node
+from weft.algebra.scalar import Expression
+from weft.algebra.signature import WORD_BITS, Cut, Membership, Signature, membership
 from weft.kernel.classify import classes
 from weft.kernel.keys import KeyEncoder
 from weft.kernel.operations import Array
-from weft.kernel.program import Members
 from weft.kernel.state import MEMBER_SHIFT, NodeState, Shards
 from weft.optimizer.predicates.index import cut
+
+Members = tuple[tuple[int, Expression | None], ...]
+"""Predicates, None for all rows, by the numbers that they have in all pools of a query."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,8 @@ class SignatureIndex:
     A predicate that the node's signature does not decide has no rows.
     """
 
-    def __init__(self, shards: Shards, members: Members) -> None:
-        node = shards.node
-        self._key_cuts = _key_cuts(shards, members)
+    def __init__(self, node: Node, members: Members) -> None:
+        self._key_cuts = _key_cuts(node, members)
         self._tests: dict[int, list[_Test]] = {}
         for number, predicate in members:
             found = Membership()
@@ -54,12 +57,12 @@ class SignatureIndex:
                 if decided is None:
                     continue
                 found = decided
-            self._tests[number] = self._tests_of(found, len(node.signature.cuts), shards)
+            self._tests[number] = self._tests_of(found, node.signature)
 
-    def _tests_of(self, found: Membership, cuts: int, shards: Shards) -> list[_Test]:
+    def _tests_of(self, found: Membership, signature: Signature) -> list[_Test]:
         """The tests of a predicate, the most selective one first."""
         tests = [_Test(place, chosen) for place, chosen in found.classes]
-        stored = len(shards.signature)
+        cuts, stored = len(signature.cuts), signature.columns
         for key, selection in found.keys:
             place = list(self._key_cuts).index(key)
             chosen = self._key_cuts[key].chosen(selection)
@@ -151,16 +154,30 @@ def _pass(owners: Sequence[tuple[int, _Test]], members: Array, values: Array) ->
     return np.isin(members * width + values, allowed)
 
 
+class SignatureIndexes:
+    """The indexes of the nodes of several plan versions for the same members, made once."""
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        self._known: dict[int, tuple[Node, SignatureIndex]] = {}
+
+    def of(self, node: Node) -> SignatureIndex:
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = (node, SignatureIndex(node, self.members))
+        return known[1]
+
+
 def expanded(
     shards: Shards,
-    members: Members,
+    indexes: SignatureIndexes,
     encoder: KeyEncoder,
     partials: frozenset[str],
 ) -> NodeState:
     """The shards as rows of members, sorted."""
     rows = shards.rows.narrowed(partials)
-    if members != ((0, None),):
-        positions, owners = SignatureIndex(shards, members).pairs(shards, encoder)
+    if indexes.members != ((0, None),):
+        positions, owners = indexes.of(shards.node).pairs(shards, encoder)
         chosen = rows.select(positions)
         above = owners << MEMBER_SHIFT
         keys = chosen.keys | above
@@ -172,9 +189,9 @@ def expanded(
 _NONE = np.zeros(0, np.int64)
 
 
-def _key_cuts(shards: Shards, members: Members) -> dict[int, Cut]:
+def _key_cuts(node: Node, members: Members) -> dict[int, Cut]:
     """For every key that predicates select by, the cut by all their selections."""
-    places = {key.sql: place for place, key in enumerate(shards.node.keys)}
+    places = {key.sql: place for place, key in enumerate(node.keys)}
     found: dict[int, dict[str, None]] = {}
     selections = {}
     for _, predicate in members:

@@ -22,6 +22,7 @@ from weft.algebra.plan import Fragments, SharedPlan, base_of, pool_name
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression, Scalar, is_native
 from weft.algebra.types import SqlType
+from weft.kernel.members import Members, SignatureIndexes
 from weft.optimizer.groupby.flat import distinct_keys, distinct_node, group_node
 from weft.optimizer.gtweave import partials, presence
 
@@ -57,10 +58,6 @@ class Shape:
         return all(is_native(scalar) for scalar in scalars)
 
 
-Members = tuple[tuple[int, Expression | None], ...]
-"""Predicates, None for all rows, by the numbers that they have in all pools of a query."""
-
-
 @dataclass(frozen=True)
 class Pool:
     """Open fragments of a node, as they are or as the coarse `fragments` of a group."""
@@ -73,6 +70,10 @@ class Pool:
     members: Members
     """The predicates of the queries."""
 
+    @cached_property
+    def indexes(self) -> SignatureIndexes:
+        return SignatureIndexes(self.members)
+
 
 @dataclass(frozen=True)
 class GroupProgram:
@@ -81,6 +82,7 @@ class GroupProgram:
     node: str
     pools: tuple[str, ...]
     members: Members
+    indexes: SignatureIndexes
     shapes: tuple[Shape, ...]
 
     @cached_property
@@ -125,7 +127,7 @@ def compile_program(plan: SharedPlan) -> Program:
     shapes = {place: _shapes(queries, place[1], pools) for place, queries in together.items()}
     found = pools.found()
     groups = tuple(
-        GroupProgram(node, sources, found[sources[0]].members, own)
+        GroupProgram(node, sources, found[sources[0]].members, found[sources[0]].indexes, own)
         for (node, _, sources), own in shapes.items()
     )
     readers: dict[str, tuple[Query, ...]] = {

@@ -115,7 +115,7 @@ def late(
             if not len(tardy.rows):
                 continue
             encoder = encoders[base_of(group.node)].keys
-            rows = expanded(tardy, group.members, encoder, frozenset())
+            rows = expanded(tardy, group.indexes, encoder, frozenset())
             owners = rows.keys >> MEMBER_SHIFT
             for shape in group.shapes:
                 for query in shape.queries:

@@ -8,8 +8,10 @@ group keys, lets lanes share the files of a node.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import uuid
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
 
 from weft.algebra.aggregate import stored
 from weft.algebra.partial import COUNT_STAR
@@ -17,7 +19,7 @@ from weft.algebra.plan import Fragments, Node
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
 from weft.runtime.combining import combine_sql
-from weft.runtime.signatures import inherited, useful, with_signature, with_signature_of
+from weft.runtime.signatures import made, selecting, useful, with_signature, with_signature_of
 
 BUCKETS = 64
 MAX_EVENT, LATE_ROWS = "max_event", "late_rows"
@@ -50,42 +52,67 @@ def fragments(
     whose end is NULL. Only for nodes that see every row and in which nothing can raise.
     """
     time = stream.time_micros
-    if counting_before is None:
-        rows = rows.where(F.expr(f"{quote(stream.time)} IS NOT NULL"))
     wanted = useful(node)
-    if wanted is not None:
-        rows = rows.where(F.expr(wanted))
-    rows = with_signature(rows, node)
-    grouping: list[Column] = [F.expr(fragment_end_sql(node.fragments, time)).alias(FRAGMENT_END)]
-    grouping += [F.col(signature_column(i)) for i in range(node.signature.columns)]
-    grouping += [
-        F.expr(stored(key.sql, key.type)).alias(key_column(i)) for i, key in enumerate(node.keys)
-    ]
-    lifted = [F.expr(COUNT_STAR.lift).alias(ROW_COUNT)]
-    lifted += [F.expr(partial.lift).alias(partial.name) for partial in node.partials]
+    conditions = [] if wanted is None else [f"({wanted})"]
+    if counting_before is None:
+        conditions.append(f"{quote(stream.time)} IS NOT NULL")
+    keys = {_made(i): stored(key.sql, key.type) for i, key in enumerate(node.keys)}
+    lifted = {ROW_COUNT: COUNT_STAR.lift} | {p.name: p.lift for p in node.partials}
     if counting_before is not None:
         late = f"count_if({time} < {counting_before}L)"
-        lifted += [F.expr(f"max({time})").alias(MAX_EVENT), F.expr(late).alias(LATE_ROWS)]
-    return _with_bucket(rows.groupBy(*grouping).agg(*lifted), node)
+        lifted |= {MAX_EVENT: f"max({time})", LATE_ROWS: late}
+
+    def text(name: str) -> str:
+        chosen = f"(SELECT * FROM {name} WHERE {' AND '.join(conditions)})" if conditions else name
+        source = selecting(
+            with_signature(chosen, node), {_END: fragment_end_sql(node.fragments, time), **keys}
+        )
+        return _aggregated(source, node, lifted)
+
+    return _over(rows, text)
 
 
 def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
     """The fragments of a node from those of its parent in the aggregate tree."""
-    last = f"({FRAGMENT_END} - 1L)"
-    end = fragment_end_sql(node.fragments, last)
     places = {key.sql: key_column(i) for i, key in enumerate(parent.keys)}
-    above = with_signature_of(above.where(f"{FRAGMENT_END} IS NOT NULL"), parent, node)
-    grouping = [F.expr(end).alias(FRAGMENT_END)]
-    grouping += [
-        F.col(inherited(i)).alias(signature_column(i)) for i in range(node.signature.columns)
-    ]
-    grouping += [F.col(places[key.sql]).alias(key_column(i)) for i, key in enumerate(node.keys)]
-    combined = [F.sum(ROW_COUNT).alias(ROW_COUNT)]
-    combined += [F.expr(combine_sql(p)).alias(p.name) for p in node.partials]
-    return _with_bucket(above.groupBy(*grouping).agg(*combined), node)
+    keys = {_made(i): places[key.sql] for i, key in enumerate(node.keys)}
+    end = fragment_end_sql(node.fragments, f"({FRAGMENT_END} - 1L)")
+    combined = {ROW_COUNT: f"sum({ROW_COUNT})"}
+    combined |= {partial.name: combine_sql(partial) for partial in node.partials}
+
+    def text(name: str) -> str:
+        known = f"(SELECT * FROM {name} WHERE {FRAGMENT_END} IS NOT NULL)"
+        source = selecting(with_signature_of(known, parent, node), {_END: end, **keys})
+        return _aggregated(source, node, combined)
+
+    return _over(above, text)
 
 
-def _with_bucket(frame: DataFrame, node: Node) -> DataFrame:
-    keys = [F.col(key_column(i)) for i in range(node.group_keys)]
-    bucket = F.pmod(F.hash(*keys), F.lit(BUCKETS)) if keys else F.lit(0)
-    return frame.withColumn(BUCKET, bucket.cast("int"))
+_END = "weft_end"
+
+
+def _made(place: int) -> str:
+    return f"weft_{key_column(place)}"
+
+
+def _aggregated(source: str, node: Node, aggregates: dict[str, str]) -> str:
+    """One fragment per end, signature and keys of a relation that has them under their own names,
+    and the bucket of its group."""
+    grouped = {FRAGMENT_END: _END}
+    grouped |= {signature_column(i): made(i) for i in range(node.signature.columns)}
+    grouped |= {key_column(i): _made(i) for i in range(len(node.keys))}
+    columns = ", ".join(f"{sql} AS {name}" for name, sql in {**grouped, **aggregates}.items())
+    keys = ", ".join(key_column(i) for i in range(node.group_keys))
+    bucket = f"pmod(hash({keys}), {BUCKETS})" if keys else "0"
+    fragments = f"SELECT {columns} FROM {source} GROUP BY {', '.join(grouped.values())}"
+    return f"SELECT *, {bucket} AS {BUCKET} FROM ({fragments})"
+
+
+def _over(rows: DataFrame, text: Callable[[str], str]) -> DataFrame:
+    """A query over rows, analysed as a whole."""
+    name = f"weft_{uuid.uuid4().hex}"
+    rows.createTempView(name)
+    try:
+        return rows.sparkSession.sql(text(name))
+    finally:
+        rows.sparkSession.catalog.dropTempView(name)

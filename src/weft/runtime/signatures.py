@@ -3,63 +3,76 @@
 A cut's search over b sorted bounds is a chain of log b projections. Each looks at one element of a
 constant array, so that the generated code stays small and is compiled, whatever the number of
 conditions (measured: 1000 constants cost a row as much as one). An expression over all conditions
-would be too large for the JIT.
+would be too large for the JIT. All is Spark SQL text, nested selects over a relation: one analysis
+for all steps.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
-from weft.algebra.condition import NOTHING, Bound, Selection, Values, constant_sql
+from weft.algebra.condition import Bound, Selection, Values, constant, union
 from weft.algebra.plan import Node
-from weft.algebra.signature import WORD_BITS, Cut, membership
+from weft.algebra.signature import WORD_BITS, Cut
+from weft.algebra.types import SqlType
 from weft.kernel.state import key_column, signature_column
 
-_VALUE, _CODE = "weft_value", "weft_code"
 MOST_INTERVALS = 32
 """Intervals in a filter; more are replaced by the one that covers them."""
 
-
-def with_signature(rows: DataFrame, node: Node) -> DataFrame:
-    """The rows with the signature columns of a node."""
-    for place, cut in enumerate(node.signature.cuts):
-        rows = with_class(rows, cut, cut.attribute, signature_column(place))
-    words = word_sql(node.signature.bits)
-    first = len(node.signature.cuts)
-    for place, sql in enumerate(words):
-        rows = rows.withColumn(signature_column(first + place), F.expr(sql))
-    return rows
+Relation = str
+"""What may stand after FROM."""
 
 
-def inherited(place: int) -> str:
-    """The name of a signature column that is made of a parent's."""
+def made(place: int) -> str:
+    """The name of a signature column under way: no column of a stream has it."""
     return f"weft_{signature_column(place)}"
 
 
-def with_signature_of(above: DataFrame, parent: Node, node: Node) -> DataFrame:
+def with_signature(rows: Relation, node: Node) -> Relation:
+    """The rows with the signature columns of a node."""
+    for place, cut in enumerate(node.signature.cuts):
+        rows = with_class(rows, cut, cut.attribute, made(place))
+    return _with_words(rows, len(node.signature.cuts), node.signature.bits)
+
+
+def with_signature_of(above: Relation, parent: Node, node: Node) -> Relation:
     """A parent's fragments with the signature columns of a node below it: its cuts are the
     parent's, or are searched in a key; its bits are some of the parent's."""
     cuts = {own.attribute: place for place, own in enumerate(parent.signature.cuts)}
     keys = {key.sql: key_column(place) for place, key in enumerate(parent.keys)}
     for place, cut in enumerate(node.signature.cuts):
-        name = inherited(place)
         if cut.attribute in cuts:
-            above = above.withColumn(name, F.col(signature_column(cuts[cut.attribute])))
+            above = selecting(above, {made(place): signature_column(cuts[cut.attribute])})
         else:
-            above = with_class(above, cut, keys[cut.attribute], name)
+            above = with_class(above, cut, keys[cut.attribute], made(place))
     known = {sql: place for place, sql in enumerate(parent.signature.bits)}
     conditions = []
     for sql in node.signature.bits:
         word, bit = divmod(known[sql], WORD_BITS)
         column = signature_column(len(parent.signature.cuts) + word)
         conditions.append(f"({column} & {1 << bit}L) != 0L")
-    for place, sql in enumerate(word_sql(conditions)):
-        above = above.withColumn(inherited(len(node.signature.cuts) + place), F.expr(sql))
-    return above
+    return _with_words(above, len(node.signature.cuts), conditions)
+
+
+def selecting(rows: Relation, columns: dict[str, str]) -> Relation:
+    """The rows with more columns.
+
+    >>> selecting("t", {"b": "a + 1"})
+    '(SELECT *, a + 1 AS b FROM t)'
+    """
+    if not columns:
+        return rows
+    listed = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+    return f"(SELECT *, {listed} FROM {rows})"
+
+
+def _with_words(rows: Relation, first: int, bits: Sequence[str]) -> Relation:
+    words = word_sql(bits)
+    return selecting(rows, {made(first + place): sql for place, sql in enumerate(words)})
 
 
 def word_sql(bits: Sequence[str]) -> list[str]:
@@ -73,39 +86,40 @@ def word_sql(bits: Sequence[str]) -> list[str]:
     ]
 
 
-def with_class(rows: DataFrame, cut: Cut, attribute: str, name: str) -> DataFrame:
+def with_class(rows: Relation, cut: Cut, attribute: str, name: str) -> Relation:
     """The rows with the class of an attribute's value under a cut."""
-    first, steps, last = _search(cut, attribute)
-    rows = rows.withColumns(first)
-    for step in steps:
-        rows = rows.withColumn(_CODE, step)
-    return rows.withColumn(name, last).drop(_VALUE, _CODE)
+    for step in _search(cut, attribute, name):
+        rows = selecting(rows, step)
+    return rows
 
 
 @lru_cache(maxsize=256)
-def _search(cut: Cut, attribute: str) -> tuple[dict[str, Column], list[Column], Column]:
-    """The search as columns: the value, the steps to its code, and its class."""
-    count = len(cut.bounds)
-    bounds = [constant_sql(bound.value, cut.type) for bound in cut.bounds]
-    array = F.expr(f"array({', '.join(bounds)})")
-    value, code = F.col(_VALUE), F.col(_CODE)
+def _search(cut: Cut, attribute: str, name: str) -> list[dict[str, str]]:
+    """The columns of each step of a search: the value, codes that come ever closer, the class."""
+    value, count = f"{name}_value", len(cut.bounds)
+    bounds = _array([constant(bound.value, cut.type) for bound in cut.bounds], cut.type)
     befores = [not bound.after for bound in cut.bounds]
-    steps = []
-    for stride in _strides(count):
-        probe = F.get(array, code + F.lit(stride - 1))
-        if all(befores):
-            below = probe <= value
-        elif not any(befores):
-            below = probe < value
-        else:
-            flags = F.expr(f"array({', '.join(str(flag).lower() for flag in befores)})")
-            below = (probe < value) | ((probe == value) & F.get(flags, code + F.lit(stride - 1)))
-        fits = code + F.lit(stride) <= F.lit(count)
-        steps.append(F.when(fits & below, code + F.lit(stride)).otherwise(code))
-    classes = F.expr(f"array({', '.join(str(own) for own in cut.classes[1:])})")
-    null = F.lit(cut.classes[0])
-    last = F.when(value.isNull(), null).otherwise(F.get(classes, code)).cast("int")
-    return {_VALUE: F.expr(attribute), _CODE: F.lit(0)}, steps, last
+    steps = [{value: attribute, f"{name}_0": "0"}]
+    code = f"{name}_0"
+    for number, stride in enumerate(_strides(count), 1):
+        at = f"{code} + {stride - 1}"
+        below = f"get({bounds}, {at}) <{'=' if all(befores) else ''} {value}"
+        if any(befores) and not all(befores):
+            equal = f"get({bounds}, {at}) = {value} AND get({_array(befores, 'boolean')}, {at})"
+            below = f"({below} OR ({equal}))"
+        nearer = f"IF({code} + {stride} <= {count} AND {below}, {code} + {stride}, {code})"
+        code = f"{name}_{number}"
+        steps.append({code: nearer})
+    found = f"get({_array(cut.classes[1:], 'int')}, {code})"
+    steps.append({name: f"IF({value} IS NULL, {cut.classes[0]}, {found})"})
+    return steps
+
+
+def _array(values: Sequence[Any], type_: SqlType) -> str:
+    """A constant array as one small expression, which Spark evaluates once: thousands of literals
+    would be walked by every rule of its optimizer."""
+    text = json.dumps(values).replace("\\", "\\\\").replace("'", "\\'")
+    return f"from_json('{text}', 'array<{type_}>')"
 
 
 def _strides(count: int) -> Iterator[int]:
@@ -126,21 +140,19 @@ def useful(node: Node) -> str | None:
     that are asked for."""
     if node.keeps_all_rows or not node.predicates:
         return None
-    wanted: dict[str, tuple[str, Values]] = {}
+    wanted: dict[str, list[Selection]] = {}
     others: dict[str, None] = {}
+    cuts = {cut.attribute for cut in node.signature.cuts} | {key.sql for key in node.keys}
     for predicate in node.predicates:
-        found = membership(predicate, node.signature, node.keys)
         selections = predicate.condition.selections if predicate.condition else ()
-        cuts = {cut.attribute for cut in node.signature.cuts} | {key.sql for key in node.keys}
         chosen = next((each for each in selections if each.attribute in cuts), None)
-        if found is None or chosen is None or found.bit is not None:
+        if chosen is None:
             others[predicate.sql] = None
         else:
-            values = wanted.get(chosen.attribute, ("", NOTHING))[1] | chosen.values
-            wanted[chosen.attribute] = (chosen.type, values)
+            wanted.setdefault(chosen.attribute, []).append(chosen)
     parts = [
-        Selection(attribute, type_, _covered(values)).sql
-        for attribute, (type_, values) in wanted.items()
+        Selection(attribute, chosen[0].type, _covered(union([own.values for own in chosen]))).sql
+        for attribute, chosen in wanted.items()
     ]
     parts += [f"coalesce({sql}, false)" for sql in others]
     return " OR ".join(parts)
