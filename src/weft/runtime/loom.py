@@ -10,6 +10,7 @@ and repeats nothing (DESIGN section 4.2):
     5. sink       results are written; files stay invisible
     6. commit     one file, put in place atomically, makes state and results visible
     7. clean up   expired files go, old commits are pruned
+    8. sample     now and then, statistics for later plans; no result depends on them
 """
 
 from __future__ import annotations
@@ -318,6 +319,7 @@ class Loom:
         self._keep_open(outcome, program, intent.watermark)
         self._clean_up(work, commit, [*gone, *replaced])
         self._hooks.planned(plan, commit.late)
+        self._sample(work, plan, commit)
         self._hooks.progress(self._progress(work, commit, plan, outcome))
 
     def _compiled(self, plan: SharedPlan) -> Program:
@@ -476,6 +478,13 @@ class Loom:
         for name in self.log.storage.names(folder):
             if name not in used and name < f"{commit.batch:012d}":
                 self.log.storage.delete(f"{folder}/{name}")
+
+    def _sample(self, work: StepWork, plan: SharedPlan, commit: Commit) -> None:
+        sampling, rows = self._hooks.sampling, work.count("rows")
+        if work.rows is None or not sampling.due(work.batch, rows):
+            return
+        with work.timed("statistics"):
+            sampling.collect(work.rows, plan, rows, commit.metrics)
 
     def _progress(
         self, work: StepWork, commit: Commit, plan: SharedPlan, outcome: Outcome

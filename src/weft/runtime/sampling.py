@@ -1,0 +1,176 @@
+"""Statistics of a running stream: now and then a small job samples a micro-batch.
+
+After the commit of a step, so that no result depends on it; whatever fails here is logged, and the
+step goes on. One native pass takes a Bernoulli sample of at most `MOST_ROWS` rows, hashes the plan's
+keys and tries its predicates on them; if the micro-batch is larger than that, a second pass sketches
+the groups of the plan's key sets over all of its rows (HyperLogLog++, Heule et al. 2013, relative
+error 2 %). Everything else is NumPy on the driver.
+
+Bounded: at most `_MOST_KEYS` keys, `_MOST_PREDICATES` predicates (those least known first, so all have
+their turn) and `_MOST_SKETCHES` sketches at a time. Expressions that can raise are left out. Rows
+without event time are, too: level 1 drops them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from weft.algebra.aggregate import stored
+from weft.algebra.plan import SharedPlan
+from weft.algebra.query import quote
+from weft.algebra.scalar import Expression
+from weft.stats import Selectivity, Sketch, StreamStatistics
+from weft.stats.sample import MOST_ROWS, Hashes
+
+_MOST_KEYS, _MOST_PREDICATES, _MOST_SKETCHES = 32, 64, 8
+_SKETCH_ERROR = 0.02
+_ENOUGH_ROWS = 1000
+_FIRST_STEPS = 2
+_UNHASHABLE = ("map<", "variant")
+_logger = logging.getLogger("weft")
+
+
+class Sampling:
+    """Collects the statistics of one stream, and hands them to `keep`.
+
+    Every `every`-th micro-batch is sampled (0: none), and before that the first two with at least
+    1000 rows, so that plans soon have something to go by.
+    """
+
+    def __init__(
+        self,
+        every: int,
+        known: StreamStatistics | None = None,
+        keep: Callable[[StreamStatistics], None] | None = None,
+    ) -> None:
+        self._every, self._keep = every, keep
+        self._taken = 0
+        self.known = known or StreamStatistics.unknown()
+
+    def due(self, batch: int, rows: int) -> bool:
+        """Whether a micro-batch is to be sampled."""
+        if not self._every or not rows:
+            return False
+        first = self._taken < _FIRST_STEPS and rows >= _ENOUGH_ROWS
+        return first or batch % self._every == self._every - 1
+
+    def collect(
+        self, rows: DataFrame, plan: SharedPlan, count: int, metrics: Mapping[str, Any]
+    ) -> None:
+        """Sample a micro-batch of `count` rows; `metrics` are those of its commit."""
+        self._taken += 1
+        try:
+            self.known = found = measured(sampled(self.known, rows, plan, count), metrics)
+            if self._keep is not None:
+                self._keep(found)
+        except Exception as error:
+            reason = str(error).split("\n", 1)[0]
+            name = plan.stream.name
+            _logger.warning("stream %s: no statistics of this micro-batch: %s", name, reason)
+
+
+def measured(known: StreamStatistics, metrics: Mapping[str, Any]) -> StreamStatistics:
+    """What is known with the rows and the rate that the last commit counted."""
+    if "rate" not in metrics:
+        return replace(known, rows=int(metrics.get("rows", 0)))
+    return known.with_rate(float(metrics["rate"]), int(metrics["rows"]))
+
+
+def sampled(
+    known: StreamStatistics, rows: DataFrame, plan: SharedPlan, count: int
+) -> StreamStatistics:
+    """What is known after a micro-batch of `count` rows."""
+    keys = keys_of(plan)
+    predicates = _least_known(known, plan)
+    present = rows.where(F.col(quote(plan.stream.time)).isNotNull())
+    table = _sample(present, keys, predicates, count)
+    hashes = {key.sql: _hashes(table.column(i)) for i, key in enumerate(keys)}
+    selectivities = dict(known.selectivities)
+    for place, predicate in enumerate(predicates, len(keys)):
+        kept = int(np.count_nonzero(table.column(place).to_numpy()))
+        before = selectivities.get(predicate.sql, Selectivity(0.0, 0.0))
+        if table.num_rows:
+            selectivities[predicate.sql] = before.then(kept, table.num_rows)
+    sketches = _sketched(known, present, key_sets(plan, keys), count)
+    return replace(
+        known,
+        sample=known.sample.then(hashes),
+        sketches=MappingProxyType(sketches),
+        selectivities=MappingProxyType(selectivities),
+    )
+
+
+def keys_of(plan: SharedPlan) -> list[Expression]:
+    """The plan's keys that are safe to evaluate on any row, those of most nodes first."""
+    uses: dict[str, int] = {}
+    found: dict[str, Expression] = {}
+    for key in (key for node in plan.nodes for key in node.keys):
+        if not key.can_raise and not any(word in key.type for word in _UNHASHABLE):
+            found[key.sql] = key
+            uses[key.sql] = uses.get(key.sql, 0) + 1
+    return sorted(found.values(), key=lambda key: -uses[key.sql])[:_MOST_KEYS]
+
+
+def key_sets(plan: SharedPlan, keys: Sequence[Expression]) -> list[frozenset[str]]:
+    """The sets of keys that the plan's nodes group by, as far as all of their keys are sampled."""
+    known = {key.sql for key in keys}
+    sets = dict.fromkeys(frozenset(key.sql for key in node.keys) for node in plan.nodes)
+    return [each for each in sets if each and each <= known]
+
+
+def _least_known(known: StreamStatistics, plan: SharedPlan) -> list[Expression]:
+    found = {
+        query.predicate.sql: query.predicate
+        for query in plan.queries
+        if query.predicate is not None and not query.predicate.can_raise
+    }
+    by_rows = sorted(found.values(), key=lambda each: known.selectivity(each.sql).rows)
+    return by_rows[:_MOST_PREDICATES]
+
+
+def _sample(
+    rows: DataFrame, keys: Sequence[Expression], predicates: Sequence[Expression], count: int
+) -> pa.Table:
+    columns = [F.expr(f"xxhash64({stored(key.sql, key.type)})") for key in keys]
+    columns += [F.expr(f"coalesce({predicate.sql}, false)") for predicate in predicates]
+    if not columns:
+        return pa.table({})
+    if count > MOST_ROWS:
+        rows = rows.sample(MOST_ROWS / count)
+    return rows.select(*(each.alias(f"c{i}") for i, each in enumerate(columns))).toArrow()
+
+
+def _hashes(column: pa.ChunkedArray) -> Hashes:
+    hashes: Hashes = column.to_numpy().astype(np.uint64).astype(np.uint32)
+    return hashes
+
+
+def _sketched(
+    known: StreamStatistics, rows: DataFrame, sets: Sequence[frozenset[str]], count: int
+) -> dict[frozenset[str], Sketch]:
+    """The sketches after a micro-batch, oldest first: those are renewed first. None if the sample
+    holds all of its rows."""
+    if count <= MOST_ROWS or not sets:
+        return {}
+    age = {each: place for place, each in enumerate(known.sketches, 1)}
+    ordered = sorted(sets, key=lambda each: age.get(each, 0))
+    wanted, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
+    measures = [
+        F.approx_count_distinct(F.expr(f"xxhash64({', '.join(sorted(each))})"), _SKETCH_ERROR)
+        for each in wanted
+    ]
+    (found,) = rows.agg(*(each.alias(f"c{i}") for i, each in enumerate(measures))).collect()
+    kept = {each: known.sketches[each] for each in later if each in known.sketches}
+    return kept | {
+        each: Sketch(float(count), float(groups))
+        for each, groups in zip(wanted, found, strict=True)
+    }
