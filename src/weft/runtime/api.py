@@ -31,7 +31,7 @@ from weft.runtime.loom import Loom
 from weft.runtime.registry import Registry
 from weft.runtime.replanning import measured_sharing
 from weft.runtime.run import Run, StreamRun
-from weft.runtime.sampling import Sampling, measured
+from weft.runtime.sampling import Sampling
 from weft.runtime.settings import Settings, check_settings
 from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder
 from weft.runtime.sources import Source, fallback_frame, source
@@ -209,7 +209,7 @@ class Weft:
         last = self._log(stream).last()
         if last is None and not found.known:
             return StreamStatistics.unknown(self._settings.assumed_rate)
-        return measured(found, last.metrics if last is not None else {})
+        return found.counted(last.metrics) if last is not None else found
 
     def explain(self, name: str | None = None) -> Explanation:
         """The shared plan, who shares what, and what it saves; of one query, if named."""
@@ -220,7 +220,10 @@ class Weft:
             FallbackNote(record.name, bound.stream, bound.reason)
             for record, bound in self._registry.fallbacks()
         ]
-        return explain([plan for plan in plans if plan.queries], notes, only=name)
+        shown = explain([plan for plan in plans if plan.queries], notes, only=name)
+        return shown.with_statistics(
+            {each: self.statistics(each) for each in self._registry.sources}
+        )
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()

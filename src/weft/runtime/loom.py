@@ -38,12 +38,19 @@ from weft.runtime.log import Commit, Entry, Intent, StreamLog
 from weft.runtime.openstate import OpenState
 from weft.runtime.placement import Outcome, use_lanes, weave_here, weave_in_lanes
 from weft.runtime.projection import project
-from weft.runtime.replanning import drifted, measured_sharing, pays, updated_measures
+from weft.runtime.replanning import (
+    drifted,
+    groups_drifted,
+    measured_sharing,
+    pays,
+    updated_measures,
+)
 from weft.runtime.settings import Settings, session_settings
 from weft.runtime.sinks import ResultStore, RouteSink, Sink, StepResults
 from weft.runtime.step import Halted, Hooks, Progress, StepFailed, StepWork
 from weft.runtime.subaggregate import subaggregate
 from weft.runtime.versions import next_plan, updated_history
+from weft.stats import StreamStatistics
 
 BASE_EVERY = 50
 CLEAN_EVERY = 10
@@ -76,6 +83,8 @@ class Loom:
         self._resuming = True
         self._planned_for: Sharing | None = None
         """What the weave groups were last chosen for, or found to be still right for."""
+        self._planned_with = StreamStatistics.unknown()
+        """What was known of groups at that time."""
         self._session: SparkSession | None = None
         """Spark's own copy of the session for the stream: later changes to the user's session
         do not reach it."""
@@ -248,16 +257,22 @@ class Loom:
         """The same queries under other weave groups, if the stream has drifted so far that these
         pay; between two steps, without touching state."""
         sharing = measured_sharing(self._settings, last)
-        if not drifted(self._planned_for or plan.sharing, sharing, self._settings.replan_drift):
+        factor, known = self._settings.replan_drift, self._hooks.sampling.known
+        if not self._planned_with.known:
+            self._planned_with = known
+        then = self._planned_for or plan.sharing
+        if not drifted(then, sharing, factor) and not groups_drifted(
+            self._planned_with, known, plan, factor
+        ):
             return plan
-        self._planned_for = sharing
+        self._planned_for, self._planned_with = sharing, known
         if not pays(plan, sharing):
             return plan
         return self._new_plan(plan.queries)
 
     def _new_plan(self, queries: Sequence[Query]) -> SharedPlan:
         sharing = measured_sharing(self._settings, self._last)
-        self._planned_for = sharing
+        self._planned_for, self._planned_with = sharing, self._hooks.sampling.known
         weaving = WindowWeaving(sharing)
         plan = next_plan(self.log, self.stream, queries, self._last, weaving)
         self.log.put_plan(plan)

@@ -69,20 +69,13 @@ class Sampling:
         """Sample a micro-batch of `count` rows; `metrics` are those of its commit."""
         self._taken += 1
         try:
-            self.known = found = measured(sampled(self.known, rows, plan, count), metrics)
+            self.known = found = sampled(self.known, rows, plan, count).counted(metrics)
             if self._keep is not None:
                 self._keep(found)
         except Exception as error:
             reason = str(error).split("\n", 1)[0]
             name = plan.stream.name
             _logger.warning("stream %s: no statistics of this micro-batch: %s", name, reason)
-
-
-def measured(known: StreamStatistics, metrics: Mapping[str, Any]) -> StreamStatistics:
-    """What is known with the rows and the rate that the last commit counted."""
-    if "rate" not in metrics:
-        return replace(known, rows=int(metrics.get("rows", 0)))
-    return known.with_rate(float(metrics["rate"]), int(metrics["rows"]))
 
 
 def sampled(

@@ -131,9 +131,12 @@ class StreamStatistics:
             self._alphas[wanted] = fitted(self._frequencies(wanted)).alpha
         return Estimate(self._alphas[wanted], "sampled", seen)
 
-    def with_rate(self, rate: float, rows: int) -> StreamStatistics:
-        """The same with a measured rate over all rows so far."""
-        return replace(self, rate=Estimate(rate, "measured", rows), rows=rows)
+    def counted(self, metrics: Mapping[str, Any]) -> StreamStatistics:
+        """The same with the `rows` so far and, once known, the `rate` that a commit counted."""
+        rows = int(metrics.get("rows", 0))
+        if "rate" not in metrics:
+            return replace(self, rows=rows)
+        return replace(self, rows=rows, rate=Estimate(float(metrics["rate"]), "measured", rows))
 
     def _consistent(self, keys: Keys, rows: float) -> float:
         if not keys:
