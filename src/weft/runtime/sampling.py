@@ -83,7 +83,7 @@ def sampled(
 ) -> StreamStatistics:
     """What is known after a micro-batch of `count` rows."""
     keys = keys_of(plan)
-    predicates = _least_known(known, plan)
+    predicates = predicates_of(plan, known)
     present = rows.where(F.col(quote(plan.stream.time)).isNotNull())
     table = _sample(present, keys, predicates, count)
     hashes = {key.sql: _hashes(table.column(i)) for i, key in enumerate(keys)}
@@ -120,7 +120,8 @@ def key_sets(plan: SharedPlan, keys: Sequence[Expression]) -> list[frozenset[str
     return [each for each in sets if each and each <= known]
 
 
-def _least_known(known: StreamStatistics, plan: SharedPlan) -> list[Expression]:
+def predicates_of(plan: SharedPlan, known: StreamStatistics) -> list[Expression]:
+    """The plan's predicates that are safe to evaluate on any row, those least known first."""
     found = {
         query.predicate.sql: query.predicate
         for query in plan.queries

@@ -32,7 +32,7 @@ from weft.stats.frequencies import Frequencies
 _GRID = np.concatenate(
     [np.logspace(-9, -2, 57), np.linspace(0.01, 0.99, 99)[1:], 1 - np.logspace(-2, -9, 57)[1:]]
 )
-_REFINED = 33
+_REFINED, _REFINEMENTS = 33, 5
 _BISECTIONS = 40
 _LOGARITHMIC = 1e-9
 
@@ -80,10 +80,11 @@ def grown(seen: Frequencies, anchor: tuple[float, float] | None = None) -> Growt
 def _joined(seen: Frequencies, curvature: float) -> Growth:
     """The curve with the sample's value and slope, and 2 f_2 / f_1 = `curvature`."""
     wanted = seen.once / seen.distinct
-    near = int(np.argmin(np.abs(_slope(_GRID, curvature) - wanted)))
-    ends = _GRID[max(near - 1, 0)], _GRID[min(near + 1, len(_GRID) - 1)]
-    finer = np.linspace(*ends, _REFINED)
-    u = float(finer[np.argmin(np.abs(_slope(finer, curvature) - wanted))])
+    grid = _GRID
+    for _ in range(_REFINEMENTS):
+        near = int(np.argmin(np.abs(_slope(grid, curvature) - wanted)))
+        u = float(grid[near])
+        grid = np.linspace(grid[max(near - 1, 0)], grid[min(near + 1, len(grid) - 1)], _REFINED)
     return Growth(seen.rows, float(seen.distinct), curvature / u - 1.0, u / (1.0 - u))
 
 

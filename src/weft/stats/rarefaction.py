@@ -33,4 +33,4 @@ def rarefied(seen: Frequencies, rows: float) -> float:
             for times, rest in zip(seen.times.tolist(), left.tolist())
         ]
     )
-    return seen.distinct - float(seen.values @ missing)
+    return max(seen.distinct - float(seen.values @ missing), 1.0)

@@ -87,7 +87,9 @@ class JointSample:
     def frequencies(self, keys: Iterable[str]) -> Frequencies:
         """How often the groups of a set of keys occur in the rows that have all of them."""
         first, end = self._span(keys)
-        combined = np.zeros(max(end - first, 0), np.uint64)
+        if end <= first:
+            return Frequencies.of_counts([])
+        combined = np.zeros(end - first, np.uint64)
         for place, name in enumerate(sorted(keys)):
             column = self.columns[name]
             own = column.hashes[first - column.first : end - column.first]
