@@ -1,10 +1,12 @@
 """Statistics of a running stream: now and then a small job samples a micro-batch.
 
 After the commit of a step, so that no result depends on it; whatever fails here is logged, and the
-step goes on. One native pass takes a Bernoulli sample of at most `MOST_ROWS` rows, hashes the plan's
-keys and tries its predicates on them; if the micro-batch is larger than that, a second pass sketches
-the groups of the plan's key sets over all of its rows (HyperLogLog++, Heule et al. 2013, relative
-error 2 %). Everything else is NumPy on the driver.
+step goes on. A micro-batch of at most `MOST_ROWS` rows is taken whole. Of a larger one, a first native
+pass sketches the groups of the plan's key sets over all rows (HyperLogLog++, Heule et al. 2013,
+relative error 2 %) and finds the quartiles of event time; a second takes a stretch of event time that
+should hold `MOST_ROWS` rows, never more: consecutive rows, since fragments are. The stretch moves
+through the middle half of the micro-batch from one sample to the next, which outliers do not disturb.
+Keys are hashed and predicates tried on these rows; everything else is NumPy on the driver.
 
 Bounded: at most `_MOST_KEYS` keys, `_MOST_PREDICATES` predicates (those least known first, so all have
 their turn) and `_MOST_SKETCHES` sketches at a time. Expressions that can raise are left out. Rows
@@ -33,6 +35,8 @@ from weft.stats.sample import MOST_ROWS, Hashes
 
 _MOST_KEYS, _MOST_PREDICATES, _MOST_SKETCHES = 32, 64, 8
 _SKETCH_ERROR = 0.02
+_QUARTILE_ACCURACY = 100
+_GOLDEN = 0.618034
 _ENOUGH_ROWS = 1000
 _FIRST_STEPS = 2
 _UNHASHABLE = ("map<", "variant")
@@ -69,7 +73,9 @@ class Sampling:
         """Sample a micro-batch of `count` rows; `metrics` are those of its commit."""
         self._taken += 1
         try:
-            self.known = found = sampled(self.known, rows, plan, count).counted(metrics)
+            self.known = found = sampled(self.known, rows, plan, count, self._taken).counted(
+                metrics
+            )
             if self._keep is not None:
                 self._keep(found)
         except Exception as error:
@@ -79,13 +85,18 @@ class Sampling:
 
 
 def sampled(
-    known: StreamStatistics, rows: DataFrame, plan: SharedPlan, count: int
+    known: StreamStatistics, rows: DataFrame, plan: SharedPlan, count: int, turn: int
 ) -> StreamStatistics:
-    """What is known after a micro-batch of `count` rows."""
-    keys = keys_of(plan)
-    predicates = predicates_of(plan, known)
+    """What is known after a micro-batch of `count` rows, the `turn`-th that is sampled."""
+    keys, predicates = keys_of(plan), predicates_of(plan, known)
+    if not keys and not predicates:
+        return known
     present = rows.where(F.col(quote(plan.stream.time)).isNotNull())
-    table = _sample(present, keys, predicates, count)
+    sketches: dict[frozenset[str], Sketch] = {}
+    if count > MOST_ROWS:
+        sketches, quartiles = _sketched(known, present, plan, key_sets(plan, keys), count)
+        present = _stretch(present, plan, quartiles, count, turn)
+    table = _sample(present, plan, keys, predicates)
     hashes = {key.sql: _hashes(table.column(i)) for i, key in enumerate(keys)}
     selectivities = dict(known.selectivities)
     for place, predicate in enumerate(predicates, len(keys)):
@@ -93,7 +104,6 @@ def sampled(
         before = selectivities.get(predicate.sql, Selectivity(0.0, 0.0))
         if table.num_rows:
             selectivities[predicate.sql] = before.then(kept, table.num_rows)
-    sketches = _sketched(known, present, key_sets(plan, keys), count)
     return replace(
         known,
         sample=known.sample.then(hashes),
@@ -131,16 +141,32 @@ def predicates_of(plan: SharedPlan, known: StreamStatistics) -> list[Expression]
     return by_rows[:_MOST_PREDICATES]
 
 
+def _stretch(
+    rows: DataFrame, plan: SharedPlan, quartiles: tuple[int, int], count: int, turn: int
+) -> DataFrame:
+    """Rows of a stretch of event time between the quartiles, about `MOST_ROWS` and never more."""
+    first, last = quartiles
+    length = max(round((last - first) * MOST_ROWS / (count / 2)), 1)
+    start = first + round(max(last - first - length, 0) * (turn * _GOLDEN % 1.0))
+    time = quote(plan.stream.time)
+    within = (
+        f"{time} >= timestamp_micros({start}L) AND {time} < timestamp_micros({start + length}L)"
+    )
+    return rows.where(F.expr(within)).limit(MOST_ROWS)
+
+
 def _sample(
-    rows: DataFrame, keys: Sequence[Expression], predicates: Sequence[Expression], count: int
+    rows: DataFrame,
+    plan: SharedPlan,
+    keys: Sequence[Expression],
+    predicates: Sequence[Expression],
 ) -> pa.Table:
+    """Hashes of the keys and outcomes of the predicates, in the order of event time."""
     columns = [F.expr(f"xxhash64({stored(key.sql, key.type)})") for key in keys]
     columns += [F.expr(f"coalesce({predicate.sql}, false)") for predicate in predicates]
-    if not columns:
-        return pa.table({})
-    if count > MOST_ROWS:
-        rows = rows.sample(MOST_ROWS / count)
-    return rows.select(*(each.alias(f"c{i}") for i, each in enumerate(columns))).toArrow()
+    columns += [F.expr(plan.stream.time_micros)]
+    table = rows.select(*(each.alias(f"c{i}") for i, each in enumerate(columns))).toArrow()
+    return table.sort_by(table.column_names[-1])
 
 
 def _hashes(column: pa.ChunkedArray) -> Hashes:
@@ -149,22 +175,25 @@ def _hashes(column: pa.ChunkedArray) -> Hashes:
 
 
 def _sketched(
-    known: StreamStatistics, rows: DataFrame, sets: Sequence[frozenset[str]], count: int
-) -> dict[frozenset[str], Sketch]:
-    """The sketches after a micro-batch, oldest first: those are renewed first. None if the sample
-    holds all of its rows."""
-    if count <= MOST_ROWS or not sets:
-        return {}
+    known: StreamStatistics,
+    rows: DataFrame,
+    plan: SharedPlan,
+    sets: Sequence[frozenset[str]],
+    count: int,
+) -> tuple[dict[frozenset[str], Sketch], tuple[int, int]]:
+    """The sketches after a micro-batch, oldest first, since those are renewed first; and the first
+    and last quartile of its event times."""
     age = {each: place for place, each in enumerate(known.sketches, 1)}
     ordered = sorted(sets, key=lambda each: age.get(each, 0))
     wanted, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
-    measures = [
+    time = plan.stream.time_micros
+    measures = [F.expr(f"approx_percentile({time}, array(0.25, 0.75), {_QUARTILE_ACCURACY})")]
+    measures += [
         F.approx_count_distinct(F.expr(f"xxhash64({', '.join(sorted(each))})"), _SKETCH_ERROR)
         for each in wanted
     ]
-    (found,) = rows.agg(*(each.alias(f"c{i}") for i, each in enumerate(measures))).collect()
+    named = [each.alias(f"c{i}") for i, each in enumerate(measures)]
+    ((quartiles, *groups),) = rows.agg(*named).collect()
     kept = {each: known.sketches[each] for each in later if each in known.sketches}
-    return kept | {
-        each: Sketch(float(count), float(groups))
-        for each, groups in zip(wanted, found, strict=True)
-    }
+    new = [Sketch(float(count), float(each)) for each in groups]
+    return kept | dict(zip(wanted, new, strict=True)), (int(quartiles[0]), int(quartiles[1]))

@@ -1,6 +1,6 @@
 """Statistics of streams: rate, groups and skew of key sets, selectivities. Pure; no Spark.
 
-`frequencies`, `rarefaction`, `extrapolation`, `bounds` and `zipf` estimate from samples; `sample` keeps
+`working_set`, `extrapolation`, `bounds`, `frequencies` and `zipf` estimate from samples; `sample` keeps
 the newest sampled rows, `statistics` answers from them, `epoch` for planners of aggregate trees. `runtime.sampling` collects them.
 """
 

@@ -1,23 +1,18 @@
-"""Groups in more rows than were sampled, by a gamma mixture of rates.
+"""Groups in more rows than were sampled, by a gamma mixture of rates through three known points.
 
 If the rates of the values follow a gamma law with shape k > -1 (Fisher 1943; Efron and Thisted,
-Biometrika 1976, section 3; negative k is Engen's extension, which has power-law tails), then
+Biometrika 1976, section 3; negative k is Engen's extension, with power-law tails), then, with c = -k,
 
-    D(n) = A (1 - (1 + b n)^-k)            D(n) = A' log(1 + b n) for k = 0
+    D(n) = A ((1 + b n)^c - 1) / c            D(n) = A log(1 + b n) for c = 0
 
-k -> infinity is the uniform law, k = 0 the logarithmic series, -1 < k < 0 grows like n^-k, as Zipf
-laws with exponents above 1 do, k = -1 is linear. The curve is joined to the sample's at n = m by
-value, slope and curvature: D(m) = d, m D'(m) = f_1, -m^2 D''(m) / 2 = f_2, which hold for any law of
-rates in expectation (Good and Toulmin 1956). With u = b m / (1 + b m) in (0, 1) that is
+c -> -infinity is the uniform law, c = 0 the logarithmic series, 0 < c < 1 grows like n^c, as Zipf laws
+with exponents above 1 do, and c = 1 is linear: all distinct, or keys that keep being replaced. Three
+points fix A, b and c: the groups in a quarter, a half and all of the sampled rows; or, if a sketch has
+counted more rows, in a half, in all, and in those. For every b of a grid, c is solved from the last
+two points (the ratio of D falls as c rises), and b is the one that fits the first best.
 
-    2 f_2 / f_1 = (k + 1) u        f_1 / d = k u (1 - u)^k / (1 - (1 - u)^k)
-
-one equation for u, since the first gives k. Where a sketch of more rows is known, its number of
-groups replaces f_2 as the third condition, and the curve passes through it.
-
-Sound: for k > -1 the curve is concave and rises, so d <= D(n) <= d + f_1 (n / m - 1), the bounds of
-`bounds`. It declines nothing: without values seen once it is flat, without values seen twice
-linear. Time O(1): a search over a fixed grid and a few steps of refinement.
+Sound: b > 0 and c <= 1 make the curve concave and rising, so D(m) <= D(n) <= D(m) n / m beyond the
+sample. It passes through D(m), and through the sketch if that is within these bounds. O(1), 2 ms.
 """
 
 from __future__ import annotations
@@ -27,72 +22,70 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.stats.frequencies import Frequencies
+from weft.stats.working_set import WorkingSet
 
-_GRID = np.concatenate(
-    [np.logspace(-9, -2, 57), np.linspace(0.01, 0.99, 99)[1:], 1 - np.logspace(-2, -9, 57)[1:]]
-)
-_REFINED, _REFINEMENTS = 33, 5
-_BISECTIONS = 40
-_LOGARITHMIC = 1e-9
+_SCALES = np.logspace(-6, 9, 76)
+_UNIFORM, _LINEAR = -60.0, 1.0
+_BISECTIONS = 45
+_LOGARITHMIC = 1e-12
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How the groups of a sample grow: shape k, and scale b per sampled row times m."""
+    """The curve through `groups` in `rows` rows, with scale b and power c."""
 
-    rows: int
+    rows: float
     distinct: float
-    shape: float
     scale: float
+    power: float
 
     def groups(self, rows: float) -> float:
         """The expected groups in `rows` rows, at least as many as were sampled."""
-        if self.scale == 0.0:
-            return self.distinct
-        now, then = np.log1p(self.scale * rows / self.rows), np.log1p(self.scale)
-        if abs(self.shape * now) < _LOGARITHMIC:
-            return float(self.distinct * now / then)
-        return float(self.distinct * np.expm1(-self.shape * now) / np.expm1(-self.shape * then))
+        logs = np.log1p(self.scale * np.array([rows, self.rows]))
+        many, known = _powers(logs, np.full(2, self.power))
+        return float(self.distinct * many / known)
 
 
-def grown(seen: Frequencies, anchor: tuple[float, float] | None = None) -> Growth:
-    """The curve that continues a sample, through `anchor` (rows, groups) if that is beyond it.
+def grown(sampled: WorkingSet, sketch: tuple[float, float] | None = None) -> Growth:
+    """The curve that continues a sample, through `sketch` (rows, groups) if that is beyond it.
 
-    >>> grown(Frequencies.of_counts([2, 2, 2])).groups(100)
-    3.0
+    >>> round(grown(WorkingSet.of_values(np.arange(1000))).groups(50_000))
+    50000
     """
-    if not seen.once:
-        return Growth(seen.rows, float(seen.distinct), 0.0, 0.0)
-    if anchor is None or anchor[0] <= seen.rows:
-        return _joined(seen, 2.0 * seen.twice / seen.once)
-    rows, groups = anchor
-    low, high = 0.0, 2.0 * max(1.0, seen.rows / seen.once)
+    rows = sampled.rows
+    distinct = sampled.groups(rows)
+    points = [(rows / part, sampled.groups(max(rows / part, 1.0))) for part in (4, 2, 1)]
+    if sketch is not None and sketch[0] > rows:
+        longer, groups = sketch
+        points = [*points[1:], (longer, min(max(groups, distinct), distinct * longer / rows))]
+    scale, power = _through(np.array(points))
+    return Growth(rows, distinct, scale, power)
+
+
+def _through(points: Floats) -> tuple[float, float]:
+    """Scale and power of the curve whose values at three places have the given ratios."""
+    places, values = points.T
+    scales = _SCALES / places[1]
+    logs = np.log1p(scales[:, None] * places)
+    wanted = values[1] / values[2]
+    low, high = np.full(len(scales), _UNIFORM), np.full(len(scales), _LINEAR)
     for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if _joined(seen, middle).groups(rows) > groups:
-            low = middle
-        else:
-            high = middle
-    return _joined(seen, high)
+        power = (low + high) / 2
+        steep = _powers(logs[:, 1], power) / _powers(logs[:, 2], power) < wanted
+        low, high = np.where(steep, low, power), np.where(steep, power, high)
+    power = (low + high) / 2
+    first, second, third = (_powers(logs[:, i], power) for i in range(3))
+    error = np.abs(np.log(first / second * values[1] / values[0]))
+    error += np.abs(np.log(second / third / wanted))
+    best = int(np.argmin(error))
+    return float(scales[best]), float(power[best])
 
 
-def _joined(seen: Frequencies, curvature: float) -> Growth:
-    """The curve with the sample's value and slope, and 2 f_2 / f_1 = `curvature`."""
-    wanted = seen.once / seen.distinct
-    grid = _GRID
-    for _ in range(_REFINEMENTS):
-        near = int(np.argmin(np.abs(_slope(grid, curvature) - wanted)))
-        u = float(grid[near])
-        grid = np.linspace(grid[max(near - 1, 0)], grid[min(near + 1, len(grid) - 1)], _REFINED)
-    return Growth(seen.rows, float(seen.distinct), curvature / u - 1.0, u / (1.0 - u))
-
-
-def _slope(u: NDArray[np.float64], curvature: float) -> NDArray[np.float64]:
-    """f_1 / d of the curve with these u."""
-    k = curvature / u - 1.0
-    log = k * np.log1p(-u)
-    flat = np.abs(log) < _LOGARITHMIC
-    safe = np.where(flat, 1.0, log)
-    power = k * u * np.exp(np.minimum(safe, 700)) / -np.expm1(np.minimum(safe, 700))
-    return np.where(flat, -u / np.log1p(-u), power)
+def _powers(logs: Floats, power: Floats) -> Floats:
+    """((1 + b n)^c - 1) / c of logs = log(1 + b n)."""
+    flat = np.abs(power) < _LOGARITHMIC
+    safe = np.where(flat, 1.0, power)
+    curve: Floats = np.where(flat, logs, np.expm1(safe * logs) / safe)
+    return curve

@@ -1,8 +1,7 @@
 """How often values occur in a sample: f_j is the number of values that occur exactly j times.
 
-All that an estimate of distinct values can use of a sample in which rows are exchangeable is this
-histogram (the "profile"; Good 1953, Charikar et al. 2000 section 2). Time O(rows), space
-O(sqrt(rows)): a sample of m rows has at most sqrt(2 m) different counts.
+All that can be told of the skew of a law from rows whose order does not matter (the "profile"; Good
+1953). Time O(rows), space O(sqrt(rows)): m rows have at most sqrt(2 m) different counts.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ class Frequencies:
     """`values[i]` values occur `times[i]` times each; times ascend.
 
     >>> seen = Frequencies.of_counts([1, 1, 2, 5])
-    >>> seen.rows, seen.distinct, seen.once, seen.twice
-    (9, 4, 2, 1)
+    >>> seen.rows, seen.distinct, seen.exactly(1)
+    (9, 4, 2)
     """
 
     times: NDArray[np.int64]
@@ -49,16 +48,6 @@ class Frequencies:
     @cached_property
     def distinct(self) -> int:
         return int(self.values.sum())
-
-    @property
-    def once(self) -> int:
-        """f_1, the values that occur once."""
-        return self.exactly(1)
-
-    @property
-    def twice(self) -> int:
-        """f_2, the values that occur twice."""
-        return self.exactly(2)
 
     def exactly(self, times: int) -> int:
         """f_j for one j."""

@@ -1,12 +1,12 @@
-"""The newest sampled rows of a stream, as 32-bit hashes of key expressions: a joint sample.
+"""The newest sampled rows of a stream, in order, as 32-bit hashes of key expressions.
 
 One table of hashes answers for every set of keys, whichever the planner asks for, since the rows are
 the same for all columns. Two values of a column share a hash with probability 2^-32; among the
 20,000 rows kept at most that is 0.05 pairs in expectation, so a count is off by less than 1e-5.
 
 The newest rows push out the oldest, so old data fades: a full sample of one micro-batch replaces all,
-while small micro-batches add up. A key that is first sampled later has a shorter column. Space 4
-bytes per row and key; frequencies of a set in O(rows).
+while small micro-batches add up, as if they followed each other. A key that is first sampled later has a shorter column. Space 4
+bytes per row and key; the groups of a set in O(rows).
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from weft.stats.frequencies import Frequencies
 
 MOST_ROWS = 20_000
 _MULTIPLIERS = np.random.default_rng(0x5EED).integers(1, 2**64, 64, dtype=np.uint64) | np.uint64(1)
@@ -46,7 +44,7 @@ class JointSample:
     """The newest sampled rows, oldest first.
 
     >>> sample = JointSample().then({"a": np.array([1, 1, 2], np.uint32)})
-    >>> sample.frequencies({"a"}).distinct, sample.rows, sample.knows({"a", "b"})
+    >>> len(set(sample.groups({"a"}))), sample.rows, sample.knows({"a", "b"})
     (2, 3, False)
     """
 
@@ -84,17 +82,17 @@ class JointSample:
         first, end = self._span(keys)
         return max(end - first, 0)
 
-    def frequencies(self, keys: Iterable[str]) -> Frequencies:
-        """How often the groups of a set of keys occur in the rows that have all of them."""
+    def groups(self, keys: Iterable[str]) -> NDArray[np.uint64]:
+        """A number for the group of each row that has all of a set of keys, in their order."""
         first, end = self._span(keys)
-        if end <= first:
-            return Frequencies.of_counts([])
-        combined = np.zeros(end - first, np.uint64)
+        combined = np.zeros(max(end - first, 0), np.uint64)
+        if not len(combined):
+            return combined
         for place, name in enumerate(sorted(keys)):
             column = self.columns[name]
             own = column.hashes[first - column.first : end - column.first]
             combined += own * _MULTIPLIERS[place % len(_MULTIPLIERS)]
-        return Frequencies.of_values(combined)
+        return combined
 
     def _span(self, keys: Iterable[str]) -> tuple[int, int]:
         first, end = 0, self.rows
