@@ -38,7 +38,10 @@ def streams(draw: st.DrawFn) -> StreamStatistics:
             max_size=2,
         )
     )
-    return StreamStatistics(sample=JointSample().then(columns), sketches=sketches)
+    sample = JointSample().then(columns)
+    if draw(st.booleans()):  # then some rows without c
+        sample = sample.then({"a": columns["a"], "b": columns["b"]}, most=count)
+    return StreamStatistics(sample=sample, sketches=sketches)
 
 
 @given(streams(), st.lists(st.floats(1, 1e5), min_size=2, max_size=4))
@@ -82,6 +85,16 @@ def test_the_joint_law_counts_not_the_product() -> None:
             exact = np.unique(parts, axis=1).shape[1]
             allowed = 0.05 if rows <= 20_000 else 0.12
             assert known.groups(keys, rows) == pytest.approx(exact, rel=allowed), (keys, rows)
+
+
+def test_keys_that_were_never_sampled_together_count_as_independent() -> None:
+    apart = JointSample().then({"a": hashes(range(50))}).then({"b": hashes([1, 2] * 50)})
+    known = StreamStatistics(sample=apart)
+    assert known.groups("ab", 40) == 40
+    assert known.groups("ab", 1000) == pytest.approx(
+        min(2 * known.groups("a", 1000), 1000), rel=1e-6
+    )
+    assert known.estimate("ab", 40).source == "assumed"
 
 
 def test_without_data_everything_is_assumed_and_planning_goes_on() -> None:

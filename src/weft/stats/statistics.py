@@ -163,10 +163,10 @@ class StreamStatistics:
         return max(self._raw(subset, rows) for subset in subsets)
 
     def _raw(self, keys: Keys, rows: float) -> float:
-        """The estimate of one set alone; 1 if its keys were never sampled together."""
+        """The estimate of one set alone; no bound if its keys were never sampled together."""
         seen = self.sample.seen(keys)
         if not seen or rows <= 1:
-            return min(1.0, rows)
+            return rows
         if rows <= seen:
             return self._working_sets(keys).groups(rows)
         if keys not in self._growths:
