@@ -496,7 +496,9 @@ class Loom:
 
     def _sample(self, work: StepWork, plan: SharedPlan, commit: Commit) -> None:
         sampling, rows = self._hooks.sampling, work.count("rows")
-        if work.rows is None or not sampling.due(work.batch, rows):
+        if work.rows is None:
+            return
+        if not sampling.due(work.batch, rows, time.perf_counter() - work.started):
             return
         with work.timed("statistics"):
             sampling.collect(work.rows, plan, rows, commit.metrics)

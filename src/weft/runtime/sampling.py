@@ -9,13 +9,15 @@ through the middle half of the micro-batch from one sample to the next, which ou
 Keys are hashed and predicates tried on these rows; everything else is NumPy on the driver.
 
 Bounded: at most `_MOST_KEYS` keys, `_MOST_PREDICATES` predicates (those least known first, so all have
-their turn) and `_MOST_SKETCHES` sketches at a time. Expressions that can raise are left out. Rows
+their turn) and `_MOST_SKETCHES` sketches at a time; after the first two samples at most 2 % of the time
+of all steps. Expressions that can raise are left out. Rows
 without event time are, too: level 1 drops them.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -39,6 +41,7 @@ _QUARTILE_ACCURACY = 100
 _GOLDEN = 0.618034
 _ENOUGH_ROWS = 1000
 _FIRST_STEPS = 2
+MOST_SHARE = 0.02
 _UNHASHABLE = ("map<", "variant")
 _logger = logging.getLogger("weft")
 
@@ -46,8 +49,9 @@ _logger = logging.getLogger("weft")
 class Sampling:
     """Collects the statistics of one stream, and hands them to `keep`.
 
-    Every `every`-th micro-batch is sampled (0: none), and before that the first two with at least
-    1000 rows, so that plans soon have something to go by.
+    The first two micro-batches with at least 1000 rows are sampled, so that plans soon have something
+    to go by; then every `every`-th (0: none), unless sampling has taken more than 2 % of the time of
+    all steps so far.
     """
 
     def __init__(
@@ -58,20 +62,25 @@ class Sampling:
     ) -> None:
         self._every, self._keep = every, keep
         self._taken = 0
+        self._spent = self._worked = 0.0
         self.known = known or StreamStatistics.unknown()
 
-    def due(self, batch: int, rows: int) -> bool:
-        """Whether a micro-batch is to be sampled."""
+    def due(self, batch: int, rows: int, seconds: float) -> bool:
+        """Whether a micro-batch is to be sampled whose step has taken `seconds` so far."""
+        self._worked += seconds
         if not self._every or not rows:
             return False
-        first = self._taken < _FIRST_STEPS and rows >= _ENOUGH_ROWS
-        return first or batch % self._every == self._every - 1
+        if self._taken < _FIRST_STEPS and rows >= _ENOUGH_ROWS:
+            return True
+        turn = batch % self._every == self._every - 1
+        return turn and self._spent <= MOST_SHARE * self._worked
 
     def collect(
         self, rows: DataFrame, plan: SharedPlan, count: int, metrics: Mapping[str, Any]
     ) -> None:
         """Sample a micro-batch of `count` rows; `metrics` are those of its commit."""
         self._taken += 1
+        started = time.perf_counter()
         try:
             self.known = found = sampled(self.known, rows, plan, count, self._taken).counted(
                 metrics
@@ -82,6 +91,8 @@ class Sampling:
             reason = str(error).split("\n", 1)[0]
             name = plan.stream.name
             _logger.warning("stream %s: no statistics of this micro-batch: %s", name, reason)
+        if self._taken > _FIRST_STEPS:
+            self._spent += time.perf_counter() - started
 
 
 def sampled(
@@ -148,9 +159,9 @@ def _stretch(
     first, last = quartiles
     length = max(round((last - first) * MOST_ROWS / (count / 2)), 1)
     start = first + round(max(last - first - length, 0) * (turn * _GOLDEN % 1.0))
-    time = quote(plan.stream.time)
+    column = quote(plan.stream.time)
     within = (
-        f"{time} >= timestamp_micros({start}L) AND {time} < timestamp_micros({start + length}L)"
+        f"{column} >= timestamp_micros({start}L) AND {column} < timestamp_micros({start + length}L)"
     )
     return rows.where(F.expr(within)).limit(MOST_ROWS)
 
@@ -186,8 +197,8 @@ def _sketched(
     age = {each: place for place, each in enumerate(known.sketches, 1)}
     ordered = sorted(sets, key=lambda each: age.get(each, 0))
     wanted, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
-    time = plan.stream.time_micros
-    measures = [F.expr(f"approx_percentile({time}, array(0.25, 0.75), {_QUARTILE_ACCURACY})")]
+    micros = plan.stream.time_micros
+    measures = [F.expr(f"approx_percentile({micros}, array(0.25, 0.75), {_QUARTILE_ACCURACY})")]
     measures += [
         F.approx_count_distinct(F.expr(f"xxhash64({', '.join(sorted(each))})"), _SKETCH_ERROR)
         for each in wanted
