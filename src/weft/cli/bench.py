@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-NAMES = ("windows", "plan", "quality", "calibrate")
+NAMES = ("windows", "plan", "quality", "calibrate", "statistics")
 
 
 def bench(
@@ -37,6 +37,11 @@ def bench(
 
         _parts(only, ())
         calibrate.main(json=as_json)
+    elif name == "statistics":
+        from weft.bench import statistics
+
+        _parts(only, ())
+        statistics.main(json=as_json, work=work)
     else:
         raise typer.BadParameter(f"there is no benchmark '{name}'; there are {', '.join(NAMES)}")
 

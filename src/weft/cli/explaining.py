@@ -67,6 +67,8 @@ def explain(
         found = ran or _drafted(project, files, record)
     shown = explain_plans(found.plans, found.fallbacks, query, rate=rate)
     shown = shown.with_measured(found.measured)
+    if record is not None:
+        shown = shown.with_statistics(record.statistics())
     if svg is not None:
         svg.write_text(shown.to_svg(), encoding="utf-8")
     if as_json:

@@ -16,6 +16,7 @@ from weft.explain import Measured
 from weft.runtime.checkpoint import open_checkpoint
 from weft.runtime.log import Commit, StreamLog
 from weft.runtime.storage import Storage
+from weft.stats import StreamStatistics
 
 _SQLITE = "sqlite:///"
 
@@ -58,6 +59,13 @@ class Recorded:
     def measured(self) -> list[Measured]:
         """What the last commits counted."""
         return [_measured(log.stream, last) for log, last in self.commits()]
+
+    def statistics(self) -> dict[str, StreamStatistics]:
+        """What is known of the streams that ran."""
+        return {
+            log.stream: self.catalog.statistics(log.stream).counted(last.metrics)
+            for log, last in self.commits()
+        }
 
 
 def recorded(project: Project) -> Recorded | None:

@@ -18,6 +18,7 @@ from weft.explain.outline import (
     StreamView,
     aggregate_label,
 )
+from weft.explain.statistics import statistics_document
 from weft.explain.wording import edge_text, readable, window_text
 
 FORMAT = 1
@@ -68,6 +69,8 @@ def _stream(stream: StreamView) -> dict[str, Any]:
     }
     if stream.measured is not None:
         body["measured"] = _measured(stream, stream.measured)
+    if stream.statistics is not None:
+        body["statistics"] = statistics_document(stream, stream.statistics)
     return body
 
 

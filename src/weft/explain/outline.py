@@ -30,6 +30,7 @@ from weft.explain.wording import readable
 from weft.optimizer.groupby.flat import distinct_node
 from weft.optimizer.gtweave import partials, presence
 from weft.optimizer.windows.calibration import calibrated
+from weft.stats import StreamStatistics
 
 RateIs = OneOf["assumed", "given", "measured"]
 
@@ -150,6 +151,8 @@ class StreamView:
     seconds: Seconds
     rate_is: RateIs
     measured: Measured | None = None
+    statistics: StreamStatistics | None = None
+    """What is known of the stream; None if nothing is."""
 
     @property
     def name(self) -> str:
@@ -208,6 +211,7 @@ def outline(
     fallbacks: Sequence[FallbackNote],
     rate: float | None = None,
     measured: Sequence[Measured] = (),
+    statistics: Mapping[str, StreamStatistics] | None = None,
 ) -> Outline:
     """Label the parts of the plans and count their costs."""
     found = {each.stream: each for each in measured}
@@ -216,7 +220,8 @@ def outline(
     for plan in plans:
         view = _stream(plan, rate, found.get(plan.stream.name), nodes, groups)
         nodes, groups = nodes + len(view.nodes), groups + len(view.groups)
-        streams.append(view)
+        known = (statistics or {}).get(plan.stream.name)
+        streams.append(replace(view, statistics=known) if known and known.known else view)
     return Outline(tuple(streams), tuple(fallbacks))
 
 

@@ -18,6 +18,7 @@ from weft.explain.outline import (
     StreamView,
     aggregate_label,
 )
+from weft.explain.statistics import statistics_lines
 from weft.explain.wording import (
     counted,
     duration,
@@ -96,6 +97,11 @@ def _stream(stream: StreamView) -> Iterator[str]:
     yield ""
     yield from _costs(stream.cost, stream.rate_is)
     yield _chosen(stream)
+    if stream.statistics is not None:
+        yield ""
+        yield f"statistics after {counted(stream.statistics.rows, 'row')}"
+        for label, line in statistics_lines(stream, stream.statistics):
+            yield from _item(label, line)
     if stream.measured is not None:
         yield ""
         yield from _measured(stream, stream.measured)

@@ -31,13 +31,15 @@ from weft.runtime.loom import Loom
 from weft.runtime.registry import Registry
 from weft.runtime.replanning import measured_sharing
 from weft.runtime.run import Run, StreamRun
-from weft.runtime.settings import Settings
+from weft.runtime.sampling import Sampling
+from weft.runtime.settings import Settings, check_settings
 from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder
 from weft.runtime.sources import Source, fallback_frame, source
 from weft.runtime.step import Hooks
 from weft.runtime.storage import Storage, to_json
 from weft.runtime.versions import ALWAYS
 from weft.sql.fallback import Fallback
+from weft.stats import StreamStatistics
 
 _TRIGGERS = ("availableNow", "processingTime")
 
@@ -57,6 +59,7 @@ class Weft:
         self._spark = spark
         self._settings = Settings(**settings)
         check_sharing(measured_sharing(self._settings, None))
+        check_settings(self._settings)
         self._storage = Storage(os.fspath(checkpoint))
         lanes = self._settings.lanes or max(2, spark.sparkContext.defaultParallelism)
         self._identity = open_checkpoint(self._storage, project, lanes)
@@ -196,6 +199,18 @@ class Weft:
         last = self._log(stream).last()
         return dict(last.metrics) if last is not None else {}
 
+    def statistics(self, stream: str) -> StreamStatistics:
+        """What is known of a stream: its rate, groups and skew of keys, selectivities, each with
+        where it comes from; assumed before anything is measured."""
+        if stream not in self._registry.sources:
+            known = ", ".join(self._registry.sources) or "none"
+            raise CatalogError("UNKNOWN_STREAM", name=stream, known=known)
+        found = self._catalog.statistics(stream)
+        last = self._log(stream).last()
+        if last is None and not found.known:
+            return StreamStatistics.unknown(self._settings.assumed_rate)
+        return found.counted(last.metrics) if last is not None else found
+
     def explain(self, name: str | None = None) -> Explanation:
         """The shared plan, who shares what, and what it saves; of one query, if named."""
         if name is not None:
@@ -205,7 +220,10 @@ class Weft:
             FallbackNote(record.name, bound.stream, bound.reason)
             for record, bound in self._registry.fallbacks()
         ]
-        return explain([plan for plan in plans if plan.queries], notes, only=name)
+        shown = explain([plan for plan in plans if plan.queries], notes, only=name)
+        return shown.with_statistics(
+            {each: self.statistics(each) for each in self._registry.sources}
+        )
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
@@ -276,6 +294,7 @@ class Weft:
             quarantine=self._registry.quarantine,
             planned=self._planned,
             progress=run.report,
+            sampling=self._sampling(name),
         )
         return Loom(
             self._log(name),
@@ -287,6 +306,13 @@ class Weft:
             self._identity.owner,
             hooks,
         )
+
+    def _sampling(self, stream: str) -> Sampling:
+        def keep(statistics: StreamStatistics) -> None:
+            self._catalog.put_statistics(stream, statistics)
+
+        known = self._catalog.statistics(stream)
+        return Sampling(self._settings.statistics_every, known, keep)
 
     def _stream_run(self, loom: Loom, trigger: dict[str, Any]) -> StreamRun:
         name = loom.stream.name

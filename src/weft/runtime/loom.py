@@ -10,6 +10,7 @@ and repeats nothing (DESIGN section 4.2):
     5. sink       results are written; files stay invisible
     6. commit     one file, put in place atomically, makes state and results visible
     7. clean up   expired files go, old commits are pruned
+    8. sample     now and then, statistics for later plans; no result depends on them
 """
 
 from __future__ import annotations
@@ -37,12 +38,19 @@ from weft.runtime.log import Commit, Entry, Intent, StreamLog
 from weft.runtime.openstate import OpenState
 from weft.runtime.placement import Outcome, use_lanes, weave_here, weave_in_lanes
 from weft.runtime.projection import project
-from weft.runtime.replanning import drifted, measured_sharing, pays, updated_measures
+from weft.runtime.replanning import (
+    drifted,
+    groups_drifted,
+    measured_sharing,
+    pays,
+    updated_measures,
+)
 from weft.runtime.settings import Settings, session_settings
 from weft.runtime.sinks import ResultStore, RouteSink, Sink, StepResults
 from weft.runtime.step import Halted, Hooks, Progress, StepFailed, StepWork
 from weft.runtime.subaggregate import subaggregate
 from weft.runtime.versions import next_plan, updated_history
+from weft.stats import StreamStatistics
 
 BASE_EVERY = 50
 CLEAN_EVERY = 10
@@ -75,6 +83,8 @@ class Loom:
         self._resuming = True
         self._planned_for: Sharing | None = None
         """What the weave groups were last chosen for, or found to be still right for."""
+        self._planned_with = StreamStatistics.unknown()
+        """What was known of groups at that time."""
         self._session: SparkSession | None = None
         """Spark's own copy of the session for the stream: later changes to the user's session
         do not reach it."""
@@ -247,16 +257,22 @@ class Loom:
         """The same queries under other weave groups, if the stream has drifted so far that these
         pay; between two steps, without touching state."""
         sharing = measured_sharing(self._settings, last)
-        if not drifted(self._planned_for or plan.sharing, sharing, self._settings.replan_drift):
+        factor, known = self._settings.replan_drift, self._hooks.sampling.known
+        if not self._planned_with.known:
+            self._planned_with = known
+        then = self._planned_for or plan.sharing
+        if not drifted(then, sharing, factor) and not groups_drifted(
+            self._planned_with, known, plan, factor
+        ):
             return plan
-        self._planned_for = sharing
+        self._planned_for, self._planned_with = sharing, known
         if not pays(plan, sharing):
             return plan
         return self._new_plan(plan.queries)
 
     def _new_plan(self, queries: Sequence[Query]) -> SharedPlan:
         sharing = measured_sharing(self._settings, self._last)
-        self._planned_for = sharing
+        self._planned_for, self._planned_with = sharing, self._hooks.sampling.known
         weaving = WindowWeaving(sharing)
         plan = next_plan(self.log, self.stream, queries, self._last, weaving)
         self.log.put_plan(plan)
@@ -318,6 +334,7 @@ class Loom:
         self._keep_open(outcome, program, intent.watermark)
         self._clean_up(work, commit, [*gone, *replaced, *work.passing_files])
         self._hooks.planned(plan, commit.late)
+        self._sample(work, plan, commit)
         self._hooks.progress(self._progress(work, commit, plan, outcome))
 
     def _compiled(self, plan: SharedPlan) -> Program:
@@ -476,6 +493,15 @@ class Loom:
         for name in self.log.storage.names(folder):
             if name not in used and name < f"{commit.batch:012d}":
                 self.log.storage.delete(f"{folder}/{name}")
+
+    def _sample(self, work: StepWork, plan: SharedPlan, commit: Commit) -> None:
+        sampling, rows = self._hooks.sampling, work.count("rows")
+        if work.rows is None:
+            return
+        if not sampling.due(work.batch, rows, time.perf_counter() - work.started):
+            return
+        with work.timed("statistics"):
+            sampling.collect(work.rows, plan, rows, commit.metrics)
 
     def _progress(
         self, work: StepWork, commit: Commit, plan: SharedPlan, outcome: Outcome

@@ -2,7 +2,7 @@
 
 Steps measure, as moving averages over the last few of them: rows per second of event time, seconds
 of event time per step, and groups per fragment. The optimizer runs again if one of them has
-changed by a factor; its groups are taken if they cost clearly less than those in use. Nothing else
+changed by a factor, or, where samples know them, the groups per fragment of a node; its groups are taken if they cost clearly less than those in use. Nothing else
 changes with them: the files of a node hold fine fragments, whatever the groups.
 """
 
@@ -18,6 +18,7 @@ from weft.optimizer.weaving import CALIBRATED, WindowWeaving, parts_of
 from weft.optimizer.windows.calibration import calibrated
 from weft.runtime.log import Commit
 from weft.runtime.settings import Settings
+from weft.stats import StreamStatistics
 
 _WEIGHT_OF_LAST = 0.3
 _WORTH_IT = 0.9
@@ -69,6 +70,25 @@ def drifted(then: Sharing, now: Sharing, factor: float) -> bool:
         return False
     pairs = ((then.rate, now.rate), (then.keys, now.keys), (then.step, now.step))
     return not then.measured or any(max(a, b) > factor * min(a, b) for a, b in pairs)
+
+
+def groups_drifted(
+    then: StreamStatistics, now: StreamStatistics, plan: SharedPlan, factor: float
+) -> bool:
+    """Whether the groups in a fragment of some node have changed by a factor since `then`; nodes
+    whose keys are not known in both do not count."""
+    if then is now:
+        return False
+    for node in plan.nodes:
+        keys = [key.sql for key in node.keys]
+        made = fragment_rate(node.fragments).per_second
+        groups = [each.estimate(keys, max(each.rate.value / made, 1.0)) for each in (then, now)]
+        if any(each.source == "assumed" for each in groups):
+            continue
+        few, many = sorted(each.value for each in groups)
+        if many > factor * few:
+            return True
+    return False
 
 
 def pays(plan: SharedPlan, sharing: Sharing) -> bool:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from weft.algebra.plan import PASSES
 from weft.optimizer.groupby.arrange import NATIVE
+from weft.errors import RunError
 
 SESSION_SETTINGS = {
     "time_zone": "spark.sql.session.timeZone",
@@ -30,6 +31,7 @@ class Settings:
     `passes`: which parts of the optimizer run: predicates, groupby, windows (docs/sharing.md).
     `memory_budget`: how many groups per fragment the intermediates of the aggregate tree may hold
     together; None is no bound. `allocator`: who plans the tree: native, fptas, uniform, slc.
+    `statistics_every`: every how many micro-batches one is sampled (docs/statistics.md); 0: none.
     """
 
     kernel: Literal["auto", "driver", "lanes"] = "auto"
@@ -45,6 +47,19 @@ class Settings:
     passes: tuple[str, ...] = PASSES
     memory_budget: int | None = None
     allocator: str = NATIVE
+    statistics_every: int = 20
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse values that mean nothing."""
+    every = settings.statistics_every
+    if type(every) is not int or every < 0:
+        raise RunError(
+            "BAD_SETTING",
+            name="statistics_every",
+            value=every,
+            detail="give a number of micro-batches, 0 for none",
+        )
 
 
 def session_settings(spark: SparkSession) -> dict[str, str]:
