@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -187,14 +188,32 @@ def _array_order(values: list[int | None] | None) -> tuple[object, ...]:
 TOTALS = "SELECT window.start AS start, count(*) AS n, sum(v) AS total FROM s "
 
 
-def test_row_windows_that_come_and_go(
+def totals(range_: int, starts: range, first: int) -> list[tuple[int, int, int]]:
+    """Windows of rows whose values go up by one; number 0 has, or would have, the value `first`."""
+    members = ([n for n in range(start, start + range_) if n >= 0] for start in starts)
+    return [
+        (start, len(own), sum(first + n for n in own))
+        for start, own in zip(starts, members, strict=True)
+    ]
+
+
+def wait_for_columns(run: Any, name: str) -> None:
+    """Until the stream is read anew, with this column."""
+    (stream,) = run._streams
+    deadline = time.monotonic() + 60
+    while name not in stream.columns or not stream._query.isActive:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_row_windows_that_come_and_go_while_running(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten rows a run, one a second; each run ends with a flush, which leaves its last row pending.
+    """Ten rows at a time, one a second, and a flush after them, which leaves the last one pending.
 
-    rows     0…9   10………18  19………28    29………38   39 40………48
-    numbers  none   0………8    9………18   none         19………27
-    queries  time   + a      + b        - a, b      + c
+    values   0…9    10………18   19………28   29………39   40………48
+    numbers  none   0………8     9………18    none        19………27
+    queries  time   + a, bad   + b         - a, b      + c
     """
     monkeypatch.setattr(rowloom, "MOST_FILES", 0)
     own = session(spark)
@@ -203,42 +222,42 @@ def test_row_windows_that_come_and_go(
     w = weft.Weft(own, tmp_path / "checkpoint")
     w.add_stream("s", source, time="ts", watermark="0 seconds")
     w.register("time", "SELECT count(*) AS n FROM s GROUP BY window(ts, '5 seconds')")
+    run = w.start(processingTime="0 seconds")
 
-    def run(number: int) -> None:
+    def feed(number: int) -> None:
         values = range(10 * number, 10 * number + 10)
         times = pa.array([BASE + v * SECOND for v in values], pa.timestamp("us", tz="UTC"))
         pq.write_table(pa.table({"ts": times, "v": values}), tmp_path / f"input/{number}.parquet")
-        w.start(availableNow=True).awaitTermination()
+        run.processAllAvailable()
 
     def found(name: str) -> list[tuple[int, int, int]]:
         return sorted(tuple(row) for row in w.results(name).collect())
 
-    def totals(range_: int, starts: range, first: int) -> list[tuple[int, int, int]]:
-        """Windows of the rows that are numbered from `first` on."""
-        members = ([v for v in range(start, start + range_) if v >= 0] for start in starts)
-        return [
-            (start, len(own), sum(first + v for v in own))
-            for start, own in zip(starts, members, strict=True)
-        ]
-
-    run(0)
-    a = w.register("a", TOTALS + "[RANGE 4 ROWS SLIDE 2 ROWS]")
-    run(1)
-    assert found("a") == totals(4, range(-2, 6, 2), first=10)
-    assert a.complete_from is None
-    b = w.register("b", TOTALS + "[RANGE 3 ROWS] WHERE v >= 0")
-    run(2)
-    assert found("a") == totals(4, range(-2, 16, 2), first=10)
-    assert b.complete_from == 10
-    assert found("b") == totals(3, range(12, 16, 3), first=10)
-    w.drop("a")
-    w.drop("b")
-    run(3)
-    assert not list((tmp_path / "checkpoint/streams/s@rows/pending").iterdir())
-    c = w.register("c", TOTALS + "[RANGE 2 ROWS]")
-    run(4)
-    assert c.complete_from == 19
-    assert found("c") == totals(2, range(20, 28, 2), first=40 - 19)
-    assert w.counted("s@rows")["rows"] == 28
-    assert w.query("time").status == "active"
-    assert w.results("time").count() == 9
+    try:
+        feed(0)
+        with w.changes():
+            a = w.register("a", TOTALS + "[RANGE 4 ROWS SLIDE 2 ROWS]")
+            bad = w.register("bad", "SELECT sum(1 div (v - 15)) AS n FROM s [RANGE 2 ROWS]")
+        wait_for_columns(run, "v")
+        feed(1)
+        assert found("a") == totals(4, range(-2, 6, 2), first=10)
+        assert (a.complete_from, a.status, bad.status) == (None, "active", "quarantined")
+        b = w.register("b", TOTALS + "[RANGE 3 ROWS] WHERE v >= 0")
+        feed(2)
+        assert found("a") == totals(4, range(-2, 16, 2), first=10)
+        assert b.complete_from == 10
+        assert found("b") == totals(3, range(12, 16, 3), first=10)
+        assert list((tmp_path / "checkpoint/streams/s@rows/pending").iterdir())
+        w.drop("a")
+        w.drop("b")
+        feed(3)
+        assert not list((tmp_path / "checkpoint/streams/s@rows/pending").iterdir())
+        c = w.register("c", TOTALS + "[RANGE 2 ROWS]")
+        feed(4)
+        assert c.complete_from == 19
+        assert found("c") == totals(2, range(20, 28, 2), first=40 - 19)
+        assert w.counted("s@rows")["rows"] == 28
+        assert w.results("time").count() == 9
+        assert run.status["watermark"] == BASE + 49 * SECOND
+    finally:
+        run.stop()

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
 from weft.algebra.numbered import numbered, numbered_name, source_name
@@ -291,7 +291,9 @@ class Weft:
         loom = Loom(log, lease, schema, sink, self._settings, lanes, owner, hooks(queries))
         rows = numbered(schema)
         stored = {field.name for field in rows.fields}
-        whole = StructType([field for field in added.frame.schema if field.name in stored])
+        whole = StructType(
+            [StructField(f.name, f.dataType) for f in added.frame.schema if f.name in stored]
+        )
 
         def row_queries() -> list[Query]:
             """None until the stream is read with all its columns."""

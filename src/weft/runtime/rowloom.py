@@ -22,6 +22,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.plan import SharedPlan
+from weft.errors import CheckpointError
 from weft.runtime.failpoints import reach
 from weft.runtime.log import Commit, Entry, Intent
 from weft.runtime.loom import Loom, check_settings
@@ -149,10 +150,13 @@ class RowLoom(Loom):
     def _marks(self, work: StepWork) -> tuple[int, int]:
         """The event-time watermarks before and of the step, as the clock had them."""
         clock = self._clock.last
-        assert clock is not None
-        intent = self._clock.log.intent(work.batch) if work.kind == "data" else None
-        if intent is None:
+        assert clock is not None, "the clock runs first"
+        if work.kind == "flush":
             return clock.watermark, clock.watermark
+        intent = self._clock.log.intent(work.batch)
+        if intent is None:
+            path = f"{self._clock.log.folder('intents')}/{work.batch:012d}.json"
+            raise CheckpointError("DAMAGED", path=path, detail="it is missing")
         return intent.watermark_before, intent.watermark
 
     def _remove_unnamed(self) -> None:
