@@ -92,6 +92,7 @@ def _analyzed(record: Recorded | None, project: Project) -> Explanation:
         for each in record.live()
         if each.status == FALLBACK
     ]
+    plans = [plan for plan in plans if plan.queries]
     return explain_plans(plans, notes).with_measured(record.measured())
 
 
@@ -115,7 +116,7 @@ def _snapshot(
     if fallbacks and len(project.streams) > 1:
         return None
     notes = [FallbackNote(each.name, _only_stream(project), each.detail) for each in fallbacks]
-    return explain_plans(plans, notes)
+    return explain_plans([plan for plan in plans if plan.queries], notes)
 
 
 def _drafted(project: Project, files: list[QueryFile], record: Recorded | None) -> Explanation:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from weft.algebra.numbered import numbered_name
 from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.cli.project import Project
@@ -42,11 +43,12 @@ class Recorded:
         return self._logs[stream]
 
     def commits(self) -> Iterator[tuple[StreamLog, Commit]]:
-        """The last commit of every stream that has one."""
+        """The last commit of every stream, and of its row windows, that has one."""
         for stream in self.project.streams:
-            last = self.log(stream.name).last()
-            if last is not None:
-                yield self.log(stream.name), last
+            for name in (stream.name, numbered_name(stream.name)):
+                last = self.log(name).last()
+                if last is not None:
+                    yield self.log(name), last
 
     def bound(self, record: QueryRecord) -> tuple[StreamLog, Query] | None:
         """A shared query as the last plan holds it; None before its first micro-batch."""

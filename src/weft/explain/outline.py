@@ -14,8 +14,10 @@ from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Fragments, Node, SharedPlan
 from weft.algebra.query import Query
+from weft.explain.axis import Axis, axis_of
 from weft.explain.cost import (
     ASSUMED_RATE,
+    SECOND,
     Cost,
     EdgeRate,
     NodeCost,
@@ -32,7 +34,7 @@ from weft.optimizer.gtweave import partials, presence
 from weft.optimizer.windows.calibration import calibrated
 from weft.stats import StreamStatistics
 
-RateIs = OneOf["assumed", "given", "measured"]
+RateIs = OneOf["assumed", "given", "measured", "exact"]
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,10 @@ class StreamView:
         return self.plan.stream.name
 
     @property
+    def axis(self) -> Axis:
+        return axis_of(self.plan.stream)
+
+    @property
     def predicted_operations(self) -> dict[str, float]:
         """By level, per second of event time, for all groups that a fragment was seen to have."""
         keys = (self.measured.keys if self.measured else None) or 1.0
@@ -229,6 +235,8 @@ def _stream(
     plan: SharedPlan, given: float | None, measured: Measured | None, nodes: int, groups: int
 ) -> StreamView:
     rate, rate_is = _rate(given, measured)
+    if plan.stream.counts_rows:
+        rate, rate_is = float(SECOND), "exact"
     costs = node_costs(plan, rate)
     readers: dict[str, list[Query]] = {node.id: [] for node in plan.nodes}
     for group in plan.groups:

@@ -48,6 +48,11 @@ class Shape:
     queries: tuple[Query, ...]
 
     @property
+    def bounds(self) -> SqlType:
+        """The type of a window's start and end: one plan has windows of time, or of rows."""
+        return self.queries[0].bounds
+
+    @property
     def family(self) -> str:
         return family(self.types)
 

@@ -107,7 +107,7 @@ class ShapeRows:
             return ids.take(pa.array(self.due.queries[pairs.windows]))
         if name in (WINDOW_START, WINDOW_END):
             bounds = self.due.starts if name == WINDOW_START else self.due.ends
-            return pa.array(bounds[pairs.windows]).cast(arrow_type("timestamp"))
+            return pa.array(bounds[pairs.windows]).cast(arrow_type(self.shape.bounds))
         index = int(name[1:])
         if name[0] == "k":
             return from_stored(

@@ -88,6 +88,11 @@ class Loom:
         self._session: SparkSession | None = None
         """Spark's own copy of the session for the stream: later changes to the user's session
         do not reach it."""
+        self._follower: Loom | None = None
+
+    def lead(self, follower: Loom) -> None:
+        """Let another loom take every step after this one, on the same batches."""
+        self._follower = follower
 
     @property
     def last(self) -> Commit | None:
@@ -101,10 +106,18 @@ class Loom:
     def flush_pending(self) -> bool:
         """Whether the data so far made windows due that no step has emitted, and Spark has not
         planned a batch that belongs before the flush (such as one to be replayed)."""
+        following = self._follower is not None and self._follower.flush_pending
+        return self._own_flush_pending or following
+
+    @property
+    def _own_flush_pending(self) -> bool:
         last = self._last
         if last is None or self._watermark() <= last.watermark:
             return False
-        return not self.log.storage.exists(f"{self.spark_checkpoint}/offsets/{last.batch + 1}")
+        return not self._planned_by_spark(last.batch + 1)
+
+    def _planned_by_spark(self, batch: int) -> bool:
+        return self.log.storage.exists(f"{self.spark_checkpoint}/offsets/{batch}")
 
     def check(self, spark: SparkSession) -> None:
         """Refuse to start on a checkpoint that does not fit."""
@@ -117,7 +130,7 @@ class Loom:
                 detail = f"Spark has finished batches of '{name}', weft has none"
                 raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
             return
-        _check_settings(last, spark)
+        check_settings(last, spark)
         if not offsets:
             detail = f"that of stream '{name}' is gone, weft is at batch {last.batch}"
             raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
@@ -138,19 +151,25 @@ class Loom:
             offsets = self._offsets(batch)
             if self._admit(batch, offsets):
                 self._run(StepWork(batch, "data", rows.sparkSession, rows), offsets)
+            if self._follower is not None:
+                self._follower.batch(rows, batch, wanted)
         finally:
             self._lock.release()
 
     def flush(self, spark: SparkSession) -> bool:
         """Emit what the last batch's data made due, as Spark does in a batch without data."""
         with self._lock:
-            if self._last is None or not self.flush_pending:
-                return False
-            self._lease.check()
-            spark = self._session or spark
-            _check_settings(self._last, spark)
-            self._run(StepWork(self._last.batch, "flush", spark, None), self._last.offsets)
-            return True
+            flushed = self._flush(spark)
+            return (self._follower is not None and self._follower.flush(spark)) or flushed
+
+    def _flush(self, spark: SparkSession) -> bool:
+        if self._last is None or not self._own_flush_pending:
+            return False
+        self._lease.check()
+        spark = self._session or spark
+        check_settings(self._last, spark)
+        self._run(StepWork(self._last.batch, "flush", spark, None), self._last.offsets)
+        return True
 
     @contextmanager
     def between_steps(self) -> Iterator[None]:
@@ -525,7 +544,7 @@ class Loom:
         )
 
 
-def _check_settings(last: Commit, spark: SparkSession) -> None:
+def check_settings(last: Commit, spark: SparkSession) -> None:
     for setting, now in session_settings(spark).items():
         found = last.settings[setting]
         if found != now:

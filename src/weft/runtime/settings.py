@@ -8,8 +8,8 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from weft.algebra.plan import PASSES
-from weft.optimizer.groupby.arrange import NATIVE
 from weft.errors import RunError
+from weft.optimizer.groupby.arrange import NATIVE
 
 SESSION_SETTINGS = {
     "time_zone": "spark.sql.session.timeZone",
