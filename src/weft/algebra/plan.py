@@ -6,6 +6,7 @@ snapshot of every version that state still needs lives in the checkpoint.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -209,16 +210,30 @@ def node_id(keys: tuple[Expression, ...], group_keys: int) -> str:
 def selectors(
     predicate: Expression | None, keys: tuple[Expression, ...], passes: Collection[str] = PASSES
 ) -> tuple[str, ...]:
-    """The attributes beside its keys by which a query selects rows."""
+    """The attributes by which a query selects rows, but for those that its keys determine: its
+    keys, and what is computed of key columns alone."""
     if predicate is None or "predicates" not in passes:
         return ()
     if predicate.condition is None:
         return (OTHER,)
     own = {key.sql for key in keys}
-    found = {selection.attribute for selection in predicate.condition.selections} - own
-    if predicate.condition.clauses:
+    asked = {selection.attribute for selection in predicate.condition.selections}
+    found = {attribute for attribute in asked if not named_columns(attribute) <= own}
+    if any(not named_columns(clause) <= own for clause in predicate.condition.clauses):
         found.add(OTHER)
-    return tuple(sorted(found))
+    return tuple(sorted(found - own))
+
+
+_NAME = re.compile(r"`(?:[^`]|``)+`")
+
+
+def named_columns(sql: str) -> set[str]:
+    """The quoted names in canonical SQL: the columns it reads, and maybe more.
+
+    >>> sorted(named_columns("(`a b` % 7) + `c`"))
+    ['`a b`', '`c`']
+    """
+    return set(_NAME.findall(sql))
 
 
 def selected(attributes: tuple[str, ...]) -> str:

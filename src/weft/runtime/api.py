@@ -32,7 +32,7 @@ from weft.runtime.log import StreamLog
 from weft.runtime.loom import Loom
 from weft.runtime.numbering import Numbering
 from weft.runtime.registry import Registry
-from weft.runtime.replanning import measured_sharing
+from weft.runtime.replanning import group_counts, measured_sharing
 from weft.runtime.rowloom import RowLoom, row_settings
 from weft.runtime.run import Run, StreamRun
 from weft.runtime.sampling import Sampling
@@ -198,7 +198,8 @@ class Weft:
             plan = log.plan(last.plan_version)
             if [query.id for query in plan.queries] == [query.id for query in queries]:
                 return plan
-        weaving = WindowWeaving(measured_sharing(settings, last))
+        counts = group_counts(self._catalog.statistics(stream))
+        weaving = WindowWeaving(measured_sharing(settings, last), counts)
         return share(0, schema, queries, {query.id: ALWAYS for query in queries}, weaving)
 
     def counted(self, stream: str) -> dict[str, Any]:

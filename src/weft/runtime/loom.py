@@ -30,6 +30,7 @@ from weft.algebra.query import Query, StreamSchema
 from weft.errors import CheckpointError, RunError
 from weft.kernel.program import Program, compile_program
 from weft.kernel.weave import Step
+from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving
 from weft.runtime import resultfiles, statefiles
 from weft.runtime.failpoints import reach
@@ -40,6 +41,7 @@ from weft.runtime.placement import Outcome, use_lanes, weave_here, weave_in_lane
 from weft.runtime.projection import project
 from weft.runtime.replanning import (
     drifted,
+    group_counts,
     groups_drifted,
     measured_sharing,
     pays,
@@ -251,7 +253,7 @@ class Loom:
             return found
         intent = Intent(
             batch=work.batch,
-            plan_version=self._current_plan().version,
+            plan_version=self._current_plan(work).version,
             watermark_before=self._last.watermark if self._last else 0,
             watermark=self._watermark(),
             settings=session_settings(work.spark),
@@ -263,14 +265,26 @@ class Loom:
         if work.kind == "data":
             self.log.put_intent(intent)
 
-    def _current_plan(self) -> SharedPlan:
+    def _current_plan(self, work: StepWork) -> SharedPlan:
         """The last plan if the queries are the same and its groups still pay, else a new version."""
         queries = self._hooks.queries()
         if self._last is not None:
             plan = self.log.plan(self._last.plan_version)
             if [query.id for query in plan.queries] == [query.id for query in queries]:
                 return self._replanned(plan, self._last)
+        self._look(work, queries)
         return self._new_plan(queries)
+
+    def _look(self, work: StepWork, queries: Sequence[Query]) -> None:
+        """Before the first plan of a stream with several nodes: a sample of its first rows, so that
+        their tree is chosen by what they are."""
+        sampling = self._hooks.sampling
+        if self._last is not None or work.rows is None or sampling.known.known:
+            return
+        draft = share(0, self.stream, queries, {})
+        if len(draft.nodes) > 1:
+            with work.timed("statistics"):
+                sampling.look(work.rows, draft)
 
     def _replanned(self, plan: SharedPlan, last: Commit) -> SharedPlan:
         """The same queries under other weave groups, if the stream has drifted so far that these
@@ -285,14 +299,17 @@ class Loom:
         ):
             return plan
         self._planned_for, self._planned_with = sharing, known
-        if not pays(plan, sharing):
+        if not pays(plan, sharing, known):
             return plan
         return self._new_plan(plan.queries)
 
     def _new_plan(self, queries: Sequence[Query]) -> SharedPlan:
+        known = self._hooks.sampling.known
         sharing = measured_sharing(self._settings, self._last)
-        self._planned_for, self._planned_with = sharing, self._hooks.sampling.known
-        weaving = WindowWeaving(sharing)
+        if not sharing.measured and known.rate.source != "assumed":
+            sharing = replace(sharing, rate=known.rate.value)
+        self._planned_for, self._planned_with = sharing, known
+        weaving = WindowWeaving(sharing, group_counts(known))
         plan = next_plan(self.log, self.stream, queries, self._last, weaving)
         self.log.put_plan(plan)
         reach("after_plan")

@@ -14,7 +14,13 @@ from typing import Any
 from weft.algebra.plan import SharedPlan, Sharing
 from weft.explain.cost import fragment_rate, node_costs, seconds
 from weft.optimizer.gtweave import share
-from weft.optimizer.weaving import CALIBRATED, WindowWeaving, parts_of
+from weft.optimizer.weaving import (
+    CALIBRATED,
+    GroupCounts,
+    WindowWeaving,
+    arranging,
+    parts_of,
+)
 from weft.optimizer.windows.calibration import calibrated
 from weft.runtime.log import Commit
 from weft.runtime.settings import Settings
@@ -91,15 +97,21 @@ def groups_drifted(
     return False
 
 
-def pays(plan: SharedPlan, sharing: Sharing) -> bool:
+def pays(plan: SharedPlan, sharing: Sharing, statistics: StreamStatistics | None = None) -> bool:
     """Whether the optimizer's groups for what is known now cost clearly less than the plan's, or
     another optimizer or model was asked for."""
     if _asked(sharing) != _asked(plan.sharing):
         return True
-    woven = share(0, plan.stream, plan.queries, {}, WindowWeaving(sharing))
-    if _mapping(woven) == _mapping(plan):
+    counts = group_counts(statistics)
+    woven = share(0, plan.stream, plan.queries, {}, WindowWeaving(sharing, counts))
+    if _mapping(woven) == _mapping(plan) and _tree(woven) == _tree(plan):
         return False
-    return _cost(woven, sharing) < _WORTH_IT * _cost(plan, sharing)
+    return _cost(woven, sharing, counts) < _WORTH_IT * _cost(plan, sharing, counts)
+
+
+def group_counts(statistics: StreamStatistics | None) -> GroupCounts | None:
+    """How many groups sets of keys have, once it is known."""
+    return statistics.groups if statistics is not None and statistics.known else None
 
 
 def _asked(sharing: Sharing) -> tuple[object, ...]:
@@ -108,12 +120,18 @@ def _asked(sharing: Sharing) -> tuple[object, ...]:
     return (*chosen, sharing.allocator, sharing.memory_budget)
 
 
-def _cost(plan: SharedPlan, sharing: Sharing) -> float:
-    """What EXPLAIN shows: operations, or by weft's own model seconds, per second of event time."""
+def _cost(plan: SharedPlan, sharing: Sharing, counts: GroupCounts | None) -> float:
+    """Operations, or by weft's own model seconds, per second of event time; level 1 by the prices
+    of the aggregate tree."""
     costs = node_costs(plan, sharing.rate).values()
     if sharing.model == CALIBRATED:
-        return seconds(costs, sharing, calibrated()).total
+        took = seconds(costs, sharing, calibrated())
+        return took.total - took.level1 + arranging(sharing, counts).seconds(plan.nodes)
     return sum(cost.total for cost in costs)
+
+
+def _tree(plan: SharedPlan) -> set[tuple[str, str | None]]:
+    return {(node.id, node.parent) for node in plan.nodes}
 
 
 def _mapping(plan: SharedPlan) -> set[tuple[frozenset[str], bool]]:

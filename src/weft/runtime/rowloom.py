@@ -104,7 +104,7 @@ class RowLoom(Loom):
     def _intend(self, work: StepWork) -> Intent:
         """Number the rows, then fix the plan and the numbers of the step."""
         found = self.log.intent(work.batch) if work.kind == "data" else None
-        plan = self._current_plan() if found is None else self.log.plan(found.plan_version)
+        plan = self._current_plan(work) if found is None else self.log.plan(found.plan_version)
         with work.timed("numbering"):
             work.rows = self._number(work, plan)
         reach("after_numbering")

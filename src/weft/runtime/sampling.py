@@ -75,6 +75,18 @@ class Sampling:
         turn = batch % self._every == self._every - 1
         return turn and self._spent <= MOST_SHARE * self._worked
 
+    def look(self, rows: DataFrame, plan: SharedPlan) -> None:
+        """Sample the first rows of a stream, before there is a plan: `plan` only says what is
+        asked for."""
+        if not self._every:
+            return
+        time_ = F.expr(plan.stream.time_micros)
+        counts = rows.agg(F.count(time_), F.min(time_), F.max(time_)).collect()[0]
+        if counts[0] < _ENOUGH_ROWS or counts[2] <= counts[1]:
+            return
+        rate = counts[0] * 1e6 / (counts[2] - counts[1])
+        self.collect(rows, plan, counts[0], {"rows": counts[0], "rate": rate})
+
     def collect(
         self, rows: DataFrame, plan: SharedPlan, count: int, metrics: Mapping[str, Any]
     ) -> None:

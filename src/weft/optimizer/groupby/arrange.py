@@ -27,7 +27,7 @@ from functools import cached_property
 
 from weft.algebra.condition import selections_on
 from weft.algebra.partial import Partial
-from weft.algebra.plan import Node
+from weft.algebra.plan import OTHER, Fragments, Node, named_columns
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression
 from weft.algebra.signature import Cut, Signature, membership
@@ -78,7 +78,7 @@ class FragmentGroups:
             keys = frozenset(name for name in attributes if not name.startswith(SELECTED))
             found = max(self._known(keys, rows), 1.0)
             for name in attributes - keys:
-                if name.removeprefix(SELECTED) not in keys:
+                if not determined(name.removeprefix(SELECTED), keys):
                     found *= self._classes.get(name, 2)
             self._found[place] = min(found, max(rows, 1.0))
         return self._found[place]
@@ -152,9 +152,35 @@ class Arranging:
             total += into + out * self.prices.write + self.prices.job / self.step
         return total
 
+    def seconds(self, nodes: Sequence[Node]) -> float:
+        """What the nodes of a plan cost, as they are arranged."""
+        classes = {
+            SELECTED + cut.attribute: len(set(cut.classes))
+            for node in nodes
+            for cut in node.signature.cuts
+        }
+        known = FragmentGroups(self.rate, self.groups, classes)
+        outs: dict[str, float] = {}
+        total = 0.0
+        for node in nodes:
+            edges = fragments_per_second(node.fragments)
+            out = edges * known.within(attributes(node), self.rate / edges)
+            outs[node.id] = out
+            into = self.rate * self.prices.row
+            if node.parent is not None:
+                into = outs[node.parent] * self.prices.read
+            total += into + out * self.prices.write + self.prices.job / self.step
+        return total
+
     def _statistics(self, draft: _Draft) -> FragmentGroups:
         finest = max(draft.edge_rate(node) for node in draft.nodes)
         return FragmentGroups(self.rate / finest, self.groups, draft.classes)
+
+
+def fragments_per_second(fragments: Fragments) -> float:
+    if fragments.pane:
+        return SECOND / fragments.pane
+    return float(edge_rate(fragments.classes).per(SECOND))
 
 
 class _Draft:
@@ -165,8 +191,9 @@ class _Draft:
     ) -> None:
         self._indexed = indexed
         self.nodes: dict[Attributes, list[Node]] = {}
+        asked = {name for node in nodes for name in node.selectors}
         for node in nodes:
-            self.nodes.setdefault(attributes(node), []).append(node)
+            self.nodes.setdefault(closure(node, asked), []).append(node)
         self._readers = readers
         self._rates: dict[Attributes, float] = {}
 
@@ -219,6 +246,18 @@ def attributes(node: Node) -> Attributes:
     return frozenset({*(key.sql for key in node.keys), *(SELECTED + s for s in node.selectors)})
 
 
+def determined(selector: str, keys: Collection[str]) -> bool:
+    """Whether an attribute is a function of keys."""
+    return selector in keys or (selector != OTHER and named_columns(selector) <= set(keys))
+
+
+def closure(node: Node, asked: Collection[str]) -> Attributes:
+    """The attributes of a node, and those of all that are asked for which its keys determine: so
+    a node that needs them is below one that has the keys."""
+    keys = {key.sql for key in node.keys}
+    return attributes(node) | {SELECTED + name for name in asked if determined(name, keys)}
+
+
 def _intermediate(place: Attributes, below: Sequence[Node]) -> Node:
     keys: dict[str, Expression] = {key.sql: key for node in below for key in node.keys}
     chosen = tuple(keys[name] for name in sorted(keys) if name in place)
@@ -230,8 +269,14 @@ def _intermediate(place: Attributes, below: Sequence[Node]) -> Node:
         keeps_all_rows=False,
         partials=(),
         fragments=below[0].fragments,
+        selectors=tuple(sorted(_selected_in(place))),
         intermediate=True,
     )
+
+
+def _selected_in(place: Attributes) -> set[str]:
+    asked = {name.removeprefix(SELECTED) for name in place if name.startswith(SELECTED)}
+    return {name for name in asked if not determined(name, place)}
 
 
 def _digest(text: str) -> str:
