@@ -15,7 +15,8 @@ no factor is below 1); and G(S) <= G(A) G(B) for all A with B = S. Every part is
 Sets of more than eight keys are bounded by their largest single key and the product of all.
 Keys that no sample has count as ASSUMED_GROUPS values each, independent of all others.
 
-Time: 3^|S| steps and one sample count per subset, remembered; 0.3 ms for three keys.
+Time: 3^|S| steps, and for every subset one pass over the sample and one fit, remembered: about 5 ms
+for each new set.
 """
 
 from __future__ import annotations
