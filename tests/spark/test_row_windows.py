@@ -19,11 +19,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.oracle import compare, model, plain_spark, rows
-from tests.oracle.expressions import Style
+from tests.oracle.expressions import Aggregate, Column, Style, WindowColumn
 from tests.oracle.generate import Case, Features, pools, queries, schemas, styles
 from tests.oracle.generate_queries import binds
 from tests.oracle.rows import RowWindow
-from tests.oracle.sparktypes import DOUBLE, STRING, TIMESTAMP, decimal
+from tests.oracle.sparktypes import BIGINT, DOUBLE, STRING, TIMESTAMP, decimal
+from tests.oracle.spec import Item, Query
 from tests.support.harness import run_weft, session
 
 import weft
@@ -122,6 +123,29 @@ def test_windows_of_rows_and_of_time(
 
     run()
     assert compared > 30 * examples
+
+
+def test_a_stream_with_row_windows_only_and_odd_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Without a window of time the stream's own loom still is the clock. One batch is empty, one has
+    no event time at all, one begins before 1970, where every row is late."""
+
+    def seconds(*values: int) -> list[dict[str, Any]]:
+        return [{"ts": BASE + value * SECOND, "v": value} for value in values]
+
+    batches = [
+        seconds(*range(10)),
+        [],
+        [{"ts": None, "v": 1}],
+        [{"ts": -5 * SECOND, "v": 3}, *seconds(2, *range(10, 20))],
+        seconds(11),
+    ]
+    items = (Item(WindowColumn("start")), Item(Aggregate("sum", (Column("v"),)), "total"))
+    wanted = tuple(Query(RowWindow(*lengths), items) for lengths in ((3, 2), (2, 1 << 60)))
+    case = Case({"ts": TIMESTAMP, "v": BIGINT}, batches, 0, wanted, True)
+    assert rows.late(batches, 0) == 2
+    assert check(spark, tmp_path, case, Style()) == 10 + 1
 
 
 def test_numbers_are_in_order_over_many_files_and_row_groups(

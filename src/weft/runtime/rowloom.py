@@ -108,16 +108,15 @@ class RowLoom(Loom):
         with work.timed("numbering"):
             work.rows = self._number(work, plan)
         reach("after_numbering")
-        if found is not None:
-            return found
         first = self._watermark()
-        intent = Intent(
-            batch=work.batch,
-            plan_version=plan.version,
-            watermark_before=first,
-            watermark=first + self._numbered.count,
-            settings=session_settings(work.spark),
-        )
+        end = first + self._numbered.count
+        if found is not None:
+            if found.watermark != end:
+                detail = f"batch {work.batch} gives numbers up to {end}, before {found.watermark}"
+                raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
+            return found
+        settings = session_settings(work.spark)
+        intent = Intent(work.batch, plan.version, first, end, settings)
         self._put_intent(work, intent)
         return intent
 
