@@ -1,10 +1,10 @@
 """Statistics of a running stream: now and then a small job samples a micro-batch.
 
 After the commit of a step, so that no result depends on it; whatever fails here is logged, and the
-step goes on. A micro-batch of at most `MOST_ROWS` rows is taken whole. Of a larger one, a first native
-pass sketches the groups of the plan's key sets over all rows (HyperLogLog++, Heule et al. 2013,
-relative error 2 %) and finds the quartiles of event time; a second takes a stretch of event time that
-should hold `MOST_ROWS` rows, never more: consecutive rows, since fragments are. The stretch moves
+step goes on. A micro-batch of at most `MOST_ROWS` rows is taken whole. Of a larger one, a random sample gives the
+quartiles of event time; then stretches of event time are taken, consecutive rows, since fragments are:
+one of `MOST_ROWS` rows, and one of `SKETCHED_ROWS` on which the groups of the plan's key sets are
+sketched (HyperLogLog++, Heule et al. 2013, relative error 2 %). A stretch moves
 through the middle half of the micro-batch from one sample to the next, which outliers do not disturb.
 Keys are hashed and predicates tried on these rows; everything else is NumPy on the driver.
 
@@ -37,7 +37,8 @@ from weft.stats.sample import MOST_ROWS, Hashes
 
 _MOST_KEYS, _MOST_PREDICATES, _MOST_SKETCHES = 32, 64, 8
 _SKETCH_ERROR = 0.02
-_QUARTILE_ACCURACY = 100
+_ACCURACY = 100
+SKETCHED_ROWS = 400_000
 _GOLDEN = 0.618034
 _ENOUGH_ROWS = 1000
 _FIRST_STEPS = 2
@@ -117,8 +118,10 @@ def sampled(
     present = rows.where(F.col(quote(plan.stream.time)).isNotNull())
     sketches: dict[frozenset[str], Sketch] = {}
     if count > MOST_ROWS:
-        sketches, quartiles = _sketched(known, present, plan, key_sets(plan, keys), count)
-        present = _stretch(present, plan, quartiles, count, turn)
+        quartiles = _quartiles(present, plan, count, turn)
+        longer = _stretch(present, plan, quartiles, count, turn, SKETCHED_ROWS)
+        sketches = _sketched(known, longer, key_sets(plan, keys))
+        present = _stretch(present, plan, quartiles, count, turn, MOST_ROWS)
     table = _sample(present, plan, keys, predicates)
     hashes = {key.sql: _hashes(table.column(i)) for i, key in enumerate(keys)}
     selectivities = dict(known.selectivities)
@@ -165,17 +168,22 @@ def predicates_of(plan: SharedPlan, known: StreamStatistics) -> list[Expression]
 
 
 def _stretch(
-    rows: DataFrame, plan: SharedPlan, quartiles: tuple[int, int], count: int, turn: int
+    rows: DataFrame,
+    plan: SharedPlan,
+    quartiles: tuple[int, int],
+    count: int,
+    turn: int,
+    most: int,
 ) -> DataFrame:
-    """Rows of a stretch of event time between the quartiles, about `MOST_ROWS` and never more."""
+    """Rows of a stretch of event time between the quartiles, about `most` and never more."""
     first, last = quartiles
-    length = max(round((last - first) * MOST_ROWS / (count / 2)), 1)
+    length = max(round((last - first) * min(most / (count / 2), 1.0)), 1)
     start = first + round(max(last - first - length, 0) * (turn * _GOLDEN % 1.0))
     column = quote(plan.stream.time)
     within = (
         f"{column} >= timestamp_micros({start}L) AND {column} < timestamp_micros({start + length}L)"
     )
-    return rows.where(F.expr(within)).limit(MOST_ROWS)
+    return rows.where(F.expr(within)).limit(most)
 
 
 def _sample(
@@ -197,26 +205,31 @@ def _hashes(column: pa.ChunkedArray) -> Hashes:
     return hashes
 
 
+def _quartiles(rows: DataFrame, plan: SharedPlan, count: int, turn: int) -> tuple[int, int]:
+    """The first and last quartile of the event times, of a random tenth of `SKETCHED_ROWS`."""
+    share = min(SKETCHED_ROWS / 10 / count, 1.0)
+    percentiles = f"approx_percentile({plan.stream.time_micros}, array(0.25, 0.75), {_ACCURACY})"
+    for sample in (rows.sample(fraction=share, seed=turn), rows):
+        ((found,),) = sample.agg(F.expr(percentiles)).collect()
+        if found is not None:
+            return int(found[0]), int(found[1])
+    raise ValueError("no row has an event time")
+
+
 def _sketched(
-    known: StreamStatistics,
-    rows: DataFrame,
-    plan: SharedPlan,
-    sets: Sequence[frozenset[str]],
-    count: int,
-) -> tuple[dict[frozenset[str], Sketch], tuple[int, int]]:
-    """The sketches after a micro-batch, oldest first, since those are renewed first; and the first
-    and last quartile of its event times."""
+    known: StreamStatistics, rows: DataFrame, sets: Sequence[frozenset[str]]
+) -> dict[frozenset[str], Sketch]:
+    """The sketches after a micro-batch, oldest first, since those are renewed first."""
     age = {each: place for place, each in enumerate(known.sketches, 1)}
     ordered = sorted(sets, key=lambda each: age.get(each, 0))
     wanted, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
-    micros = plan.stream.time_micros
-    measures = [F.expr(f"approx_percentile({micros}, array(0.25, 0.75), {_QUARTILE_ACCURACY})")]
+    measures = [F.count(F.lit(1))]
     measures += [
         F.approx_count_distinct(F.expr(f"xxhash64({', '.join(sorted(each))})"), _SKETCH_ERROR)
         for each in wanted
     ]
     named = [each.alias(f"c{i}") for i, each in enumerate(measures)]
-    ((quartiles, *groups),) = rows.agg(*named).collect()
+    ((count, *groups),) = rows.agg(*named).collect()
     kept = {each: known.sketches[each] for each in later if each in known.sketches}
-    new = [Sketch(float(count), float(each)) for each in groups]
-    return kept | dict(zip(wanted, new, strict=True)), (int(quartiles[0]), int(quartiles[1]))
+    new = [Sketch(float(count), float(each)) for each in groups] if count else []
+    return kept | dict(zip(wanted, new, strict=False))

@@ -7,9 +7,10 @@ if there is none, Spark observes the batch on its way into the first node.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.compute as pc
@@ -20,15 +21,21 @@ from pyspark.sql.types import StructType
 
 from weft.algebra.plan import Node
 from weft.algebra.query import StreamSchema, quote
+from weft.kernel.derive import Parent
 from weft.kernel.program import Program
 from weft.kernel.state import FRAGMENT_END, ROW_COUNT
 from weft.runtime import statefiles
-from weft.runtime.level1 import LATE_ROWS, MAX_EVENT, coarser, fragments
+from weft.runtime.level1 import BUCKETS, LATE_ROWS, MAX_EVENT, coarser, fragments
 from weft.runtime.log import Entry, StreamLog
 from weft.runtime.quarantine import can_raise, culprits
 from weft.runtime.step import StepFailed, StepWork
 
 _PARALLEL_JOBS = 2
+_PARALLEL_CHILDREN = 4
+_ONE_TASK = 300_000
+"""Fragments that one task aggregates sooner than several that must exchange them."""
+_ON_DRIVER = 300_000
+"""Fragments whose children are computed on the driver, sooner than by a job for each."""
 
 
 def subaggregate(
@@ -52,16 +59,21 @@ def subaggregate(
             counts = before if node.id == counting else None
             frame = fragments(observed if node.id == first else rows, node, plan.stream, counts)
         else:
-            parent = plan.node_by_id[node.parent]
-            frame = coarser(written[parent.id].frame(work.spark, log), parent, node)
+            above = written[node.parent]
+            small = None if lanes else above.on_driver(log)
+            if small is not None and small.can_derive(node):
+                files = [_derive(small, node, work, log, plan.version)]
+                written[node.id] = _Written(node, None, [file for file in files if file["rows"]])
+                return
+            frame = coarser(above.frame(work.spark, log), above.node, node)
         folder = f"{work.name}-{work.attempt}-{node.id}"
         lanes_ = None if node.intermediate else lanes
         files = statefiles.write(frame, log, folder, node, plan.version, lanes_)
-        written[node.id] = _Written(frame.schema, files)
+        written[node.id] = _Written(node, frame.schema, files)
 
     try:
-        with ThreadPoolExecutor(_PARALLEL_JOBS) as pool:
-            for level in levels(plan.nodes):
+        for depth, level in enumerate(levels(plan.nodes)):
+            with ThreadPoolExecutor(_PARALLEL_CHILDREN if depth else _PARALLEL_JOBS) as pool:
                 list(pool.map(write, level))
         made = [entry for node in plan.nodes for entry in written[node.id].files]
         if counting is not None:
@@ -82,16 +94,46 @@ def subaggregate(
 
 @dataclass(frozen=True)
 class _Written:
-    """What a node's job wrote."""
+    """What a node's fragments were written as; the schema is known if Spark wrote them."""
 
-    schema: StructType
+    node: Node
+    schema: StructType | None
     files: list[Entry]
 
     def frame(self, spark: SparkSession, log: StreamLog) -> DataFrame:
         paths = [log.storage.spark_path(entry["name"]) for entry in self.files]
+        reader = spark.read if self.schema is None else spark.read.schema(self.schema)
         if not paths:
+            assert self.schema is not None, "what is derived has rows"
             return spark.createDataFrame([], self.schema)
-        return spark.read.schema(self.schema).parquet(*paths)
+        frame = reader.parquet(*paths)
+        return frame.coalesce(1) if self._rows <= _ONE_TASK else frame
+
+    @property
+    def _rows(self) -> int:
+        return sum(int(entry["rows"]) for entry in self.files)
+
+    def on_driver(self, log: StreamLog) -> Parent | None:
+        """The fragments for children to be computed on the driver, None if they are too many."""
+        if not self.files or self._rows > _ON_DRIVER:
+            return None
+        return self._loaded(log)
+
+    def _loaded(self, log: StreamLog) -> Parent:
+        with self._lock:
+            if not self._known:
+                tables = [log.storage.read_table(entry["name"]) for entry in self.files]
+                self._known.append(Parent(self.node, tables))
+            return self._known[0]
+
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
+    _known: list[Parent] = field(default_factory=list, compare=False)
+
+
+def _derive(parent: Parent, node: Node, work: StepWork, log: StreamLog, version: int) -> Entry:
+    name = f"{log.folder('state')}/{work.name}-{work.attempt}-{node.id}/part.parquet"
+    log.storage.write_table(name, parent.derived(node, BUCKETS))
+    return statefiles.describe(log, name, node.id, version)
 
 
 def levels(nodes: Sequence[Node]) -> list[list[Node]]:
