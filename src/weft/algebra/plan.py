@@ -7,7 +7,7 @@ snapshot of every version that state still needs lives in the checkpoint.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -218,22 +218,35 @@ def selectors(
         return (OTHER,)
     own = {key.sql for key in keys}
     asked = {selection.attribute for selection in predicate.condition.selections}
-    found = {attribute for attribute in asked if not named_columns(attribute) <= own}
-    if any(not named_columns(clause) <= own for clause in predicate.condition.clauses):
+    found = {attribute for attribute in asked if not determined(attribute, own)}
+    if any(not determined(clause, own) for clause in predicate.condition.clauses):
         found.add(OTHER)
-    return tuple(sorted(found - own))
+    return tuple(sorted(found))
 
 
 _NAME = re.compile(r"`(?:[^`]|``)+`")
+_TEXT = re.compile(r"'(?:[^'\\\\]|\\\\.)*'")
 
 
-def named_columns(sql: str) -> set[str]:
-    """The quoted names in canonical SQL: the columns it reads, and maybe more.
+def determined(sql: str, keys: Collection[str]) -> bool:
+    """Whether an attribute or a clause is a key, or is computed of columns that are keys.
 
-    >>> sorted(named_columns("(`a b` % 7) + `c`"))
-    ['`a b`', '`c`']
+    >>> determined("(`a` % 7)", {"`a`", "`b`"}), determined("(`a` % `c`)", {"`a`"})
+    (True, False)
     """
-    return set(_NAME.findall(sql))
+    if sql in keys:
+        return True
+    names = _NAME.findall(sql)
+    return bool(names) and set(names) <= set(keys) and names == _NAME.findall(_TEXT.sub("", sql))
+
+
+def over_columns(sql: str, places: Mapping[str, str]) -> str:
+    """An attribute that keys determine, over the columns that hold these keys.
+
+    >>> over_columns("(`a` % 7)", {"`a`": "k0"})
+    '(k0 % 7)'
+    """
+    return places.get(sql) or _NAME.sub(lambda name: places[name.group()], sql)
 
 
 def selected(attributes: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ group keys, lets lanes share the files of a node.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import DataFrame
 
@@ -19,7 +19,7 @@ from weft.algebra.plan import Fragments, Node
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
 from weft.runtime.combining import combine_sql
-from weft.runtime.signatures import made, selecting, useful, with_signature, with_signature_of
+from weft.runtime.signatures import Places, made, selecting, useful, with_signature_of
 
 BUCKETS = 64
 MAX_EVENT, LATE_ROWS = "max_event", "late_rows"
@@ -62,12 +62,19 @@ def fragments(
         late = f"count_if({time} < {counting_before}L)"
         lifted |= {MAX_EVENT: f"max({time})", LATE_ROWS: late}
 
+    places = Places.of(node)
+
     def text(name: str) -> str:
         chosen = f"(SELECT * FROM {name} WHERE {' AND '.join(conditions)})" if conditions else name
         source = selecting(
-            with_signature(chosen, node), {_END: fragment_end_sql(node.fragments, time), **keys}
+            places.with_rows(chosen), {_END: fragment_end_sql(node.fragments, time), **keys}
         )
-        return _aggregated(source, node, lifted)
+        fragments = _aggregated(source, node, places.on_rows, lifted)
+        names = [FRAGMENT_END, *keys_of(node), *lifted]
+        shown = [f"{made(i)} AS {signature_column(i)}" for i in range(node.signature.columns)]
+        return _bucketed(
+            f"SELECT {', '.join([*names, *shown])} FROM {places.with_fragments(fragments)}", node
+        )
 
     return _over(rows, text)
 
@@ -83,7 +90,8 @@ def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
     def text(name: str) -> str:
         known = f"(SELECT * FROM {name} WHERE {FRAGMENT_END} IS NOT NULL)"
         source = selecting(with_signature_of(known, parent, node), {_END: end, **keys})
-        return _aggregated(source, node, combined)
+        columns = range(node.signature.columns)
+        return _bucketed(f"SELECT * FROM {_aggregated(source, node, columns, combined)}", node)
 
     return _over(above, text)
 
@@ -95,16 +103,26 @@ def _made(place: int) -> str:
     return f"weft_{key_column(place)}"
 
 
-def _aggregated(source: str, node: Node, aggregates: dict[str, str]) -> str:
-    """One fragment per end, signature and keys of a relation that has them under their own names,
-    and the bucket of its group."""
+def keys_of(node: Node) -> list[str]:
+    return [key_column(i) for i in range(len(node.keys))]
+
+
+def _aggregated(
+    source: str, node: Node, signature: Iterable[int], aggregates: dict[str, str]
+) -> str:
+    """One fragment per end, signature and keys of a relation that has them under names of their
+    own."""
     grouped = {FRAGMENT_END: _END}
-    grouped |= {signature_column(i): made(i) for i in range(node.signature.columns)}
+    grouped |= {signature_column(i): made(i) for i in signature}
     grouped |= {key_column(i): _made(i) for i in range(len(node.keys))}
     columns = ", ".join(f"{sql} AS {name}" for name, sql in {**grouped, **aggregates}.items())
+    return f"(SELECT {columns} FROM {source} GROUP BY {', '.join(grouped.values())})"
+
+
+def _bucketed(fragments: str, node: Node) -> str:
+    """The fragments with the bucket of their group."""
     keys = ", ".join(key_column(i) for i in range(node.group_keys))
     bucket = f"pmod(hash({keys}), {BUCKETS})" if keys else "0"
-    fragments = f"SELECT {columns} FROM {source} GROUP BY {', '.join(grouped.values())}"
     return f"SELECT *, {bucket} AS {BUCKET} FROM ({fragments})"
 
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from weft.algebra.aggregate import stored
 from weft.algebra.condition import Bound, Selection, Values, constant, union
-from weft.algebra.plan import Node
+from weft.algebra.plan import Node, determined, over_columns
 from weft.algebra.signature import WORD_BITS, Cut
 from weft.algebra.types import SqlType
 from weft.kernel.state import key_column, signature_column
@@ -32,11 +34,69 @@ def made(place: int) -> str:
     return f"weft_{signature_column(place)}"
 
 
-def with_signature(rows: Relation, node: Node) -> Relation:
-    """The rows with the signature columns of a node."""
-    for place, cut in enumerate(node.signature.cuts):
-        rows = with_class(rows, cut, cut.attribute, made(place))
-    return _with_words(rows, len(node.signature.cuts), node.signature.bits)
+@dataclass(frozen=True)
+class Places:
+    """Which parts of a node's signature rows must show, and which follow from its keys: these are
+    found for fragments, of which there are fewer."""
+
+    node: Node
+    on_keys: frozenset[str]
+
+    @classmethod
+    def of(cls, node: Node) -> Places:
+        plain = {key.sql for key in node.keys if stored(key.sql, key.type) == key.sql}
+        risky = {each.sql for each in node.predicates if each.condition is None}
+        asked = {cut.attribute for cut in node.signature.cuts} | set(node.signature.bits)
+        return cls(node, frozenset(sql for sql in asked - risky if determined(sql, plain)))
+
+    @property
+    def on_rows(self) -> list[int]:
+        """The signature columns that rows have."""
+        signature = self.node.signature
+        cuts = [i for i, cut in enumerate(signature.cuts) if cut.attribute not in self.on_keys]
+        words = [
+            len(signature.cuts) + word
+            for word in range(signature.words)
+            if any(sql not in self.on_keys for sql in _bits_of(signature.bits, word))
+        ]
+        return [*cuts, *words]
+
+    def with_rows(self, rows: Relation) -> Relation:
+        """The rows with the signature columns that do not follow from keys."""
+        signature = self.node.signature
+        for place, cut in enumerate(signature.cuts):
+            if cut.attribute not in self.on_keys:
+                rows = with_class(rows, cut, cut.attribute, made(place))
+        words = {}
+        for word in range(signature.words):
+            if len(signature.cuts) + word in self.on_rows:
+                bits = _bits_of(signature.bits, word)
+                own = [sql if sql not in self.on_keys else None for sql in bits]
+                words[made(len(signature.cuts) + word)] = _word(own)
+        return selecting(rows, words)
+
+    def with_fragments(self, fragments: Relation) -> Relation:
+        """The fragments with all signature columns, under names of their own."""
+        signature = self.node.signature
+        keys = {key.sql: key_column(place) for place, key in enumerate(self.node.keys)}
+        for place, cut in enumerate(signature.cuts):
+            if cut.attribute in self.on_keys:
+                attribute = over_columns(cut.attribute, keys)
+                fragments = with_class(fragments, cut, attribute, made(place))
+            else:
+                fragments = selecting(fragments, {made(place): signature_column(place)})
+        words = {}
+        for word in range(signature.words):
+            place = len(signature.cuts) + word
+            bits = _bits_of(signature.bits, word)
+            found = _word([over_columns(b, keys) if b in self.on_keys else None for b in bits])
+            shown = f" + {signature_column(place)}" if place in self.on_rows else ""
+            words[made(place)] = f"{found}{shown}"
+        return selecting(fragments, words)
+
+
+def _bits_of(bits: Sequence[str], word: int) -> Sequence[str]:
+    return bits[word * WORD_BITS : (word + 1) * WORD_BITS]
 
 
 def with_signature_of(above: Relation, parent: Node, node: Node) -> Relation:
@@ -55,7 +115,12 @@ def with_signature_of(above: Relation, parent: Node, node: Node) -> Relation:
         word, bit = divmod(known[sql], WORD_BITS)
         column = signature_column(len(parent.signature.cuts) + word)
         conditions.append(f"({column} & {1 << bit}L) != 0L")
-    return _with_words(above, len(node.signature.cuts), conditions)
+    first = len(node.signature.cuts)
+    words = {
+        made(first + word): _word(_bits_of(conditions, word))
+        for word in range(node.signature.words)
+    }
+    return selecting(above, words)
 
 
 def selecting(rows: Relation, columns: dict[str, str]) -> Relation:
@@ -70,20 +135,14 @@ def selecting(rows: Relation, columns: dict[str, str]) -> Relation:
     return f"(SELECT *, {listed} FROM {rows})"
 
 
-def _with_words(rows: Relation, first: int, bits: Sequence[str]) -> Relation:
-    words = word_sql(bits)
-    return selecting(rows, {made(first + place): sql for place, sql in enumerate(words)})
-
-
-def word_sql(bits: Sequence[str]) -> list[str]:
-    """The columns of the bits: bit i of word w is condition w * WORD_BITS + i."""
-    return [
-        " + ".join(
-            f"(CASE WHEN {condition} THEN {1 << bit}L ELSE 0L END)"
-            for bit, condition in enumerate(bits[first : first + WORD_BITS])
-        )
-        for first in range(0, len(bits), WORD_BITS)
+def _word(conditions: Sequence[str | None]) -> str:
+    """The bits of one signature column; None is a bit that is not known here."""
+    bits = [
+        f"(CASE WHEN {condition} THEN {1 << bit}L ELSE 0L END)"
+        for bit, condition in enumerate(conditions)
+        if condition is not None
     ]
+    return " + ".join(bits) or "0L"
 
 
 def with_class(rows: Relation, cut: Cut, attribute: str, name: str) -> Relation:

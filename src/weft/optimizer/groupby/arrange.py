@@ -27,7 +27,7 @@ from functools import cached_property
 
 from weft.algebra.condition import selections_on
 from weft.algebra.partial import Partial
-from weft.algebra.plan import OTHER, Fragments, Node, named_columns
+from weft.algebra.plan import Fragments, Node, determined
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression
 from weft.algebra.signature import Cut, Signature, membership
@@ -244,11 +244,6 @@ class _Draft:
 def attributes(node: Node) -> Attributes:
     """The attributes of a node in the tree: keys, and what it selects by."""
     return frozenset({*(key.sql for key in node.keys), *(SELECTED + s for s in node.selectors)})
-
-
-def determined(selector: str, keys: Collection[str]) -> bool:
-    """Whether an attribute is a function of keys."""
-    return selector in keys or (selector != OTHER and named_columns(selector) <= set(keys))
 
 
 def closure(node: Node, asked: Collection[str]) -> Attributes:
