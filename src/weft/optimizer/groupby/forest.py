@@ -10,11 +10,12 @@ Cost of an allocation: `constant` (what the stream and the queries pass on) + Σ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node
-from weft.optimizer.groupby.eviction import Floats, leaving
+from weft.optimizer.groupby.eviction import LEMMA, Eviction, Floats
 from weft.optimizer.groupby.statistics import Statistics
 
 TOP = -1
@@ -35,9 +36,10 @@ class Forest:
     alpha: Floats
     size: Floats
     constant: float
+    eviction: Eviction = LEMMA
 
     @classmethod
-    def of(cls, tree: AggregateTree, statistics: Statistics) -> Forest:
+    def of(cls, tree: AggregateTree, statistics: Statistics, eviction: Eviction = LEMMA) -> Forest:
         nodes: list[Node] = []
         parents: list[int] = []
         sources: list[float] = []
@@ -78,7 +80,17 @@ class Forest:
             alpha=np.array([statistics.alpha(node) for node in nodes], np.float64),
             size=np.array([statistics.entry_size(node) for node in nodes], np.float64),
             constant=constant,
+            eviction=eviction,
         )
+
+    @cached_property
+    def subtree_children(self) -> Floats:
+        """All children of all intermediates from each on down."""
+        found = self.children.copy()
+        for place in reversed(range(len(self.nodes))):
+            if self.parent[place] != TOP:
+                found[self.parent[place]] += found[place]
+        return found
 
     @property
     def tops(self) -> tuple[int, ...]:
@@ -94,13 +106,16 @@ class Forest:
 
     def inputs(self, entries: Floats) -> tuple[Floats, Floats]:
         """What comes into every node, and what leaves it."""
-        incoming, out = np.empty_like(entries), np.empty_like(entries)
+        rates = self.eviction.evicted(entries, self.groups, self.alpha).tolist()
+        held, groups = np.minimum(entries, self.groups).tolist(), self.groups.tolist()
+        incoming: list[float] = []
+        out: list[float] = []
         for place, parent in enumerate(self.parent):
-            incoming[place] = self.source[place] if parent == TOP else out[parent]
-            out[place] = leaving(
-                entries[place], self.groups[place], self.alpha[place], incoming[place]
-            )
-        return incoming, out
+            came = float(self.source[place]) if parent == TOP else out[parent]
+            left = held[place] + rates[place] * came
+            incoming.append(came)
+            out.append(min(came, max(min(groups[place], came), left)))
+        return np.array(incoming), np.array(out)
 
     def cost(self, entries: Floats) -> float:
         """The hash operations of an epoch."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from weft.errors import TreeError
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Node
+from weft.optimizer.groupby.eviction import LEMMA, Eviction
 from weft.optimizer.groupby.forest import Forest
-from weft.optimizer.groupby.fptas import EPSILON, fptas
+from weft.optimizer.groupby.fptas import EPSILON, Known, fptas
 from weft.optimizer.groupby.greedy_tree import PricedTree, greedy_tree
 from weft.optimizer.groupby.ranking import Ranking
-from weft.optimizer.groupby.relaxation import Tables
 from weft.optimizer.groupby.slc import slc_tree
 from weft.optimizer.groupby.statistics import Statistics, UniformStatistics
 from weft.optimizer.groupby.tree_cost import tree_cost
@@ -37,7 +37,15 @@ class PlannedTree:
         return self.during + self.at_end
 
 
-Planner = Callable[[Sequence[Node], Statistics, float, float], PlannedTree]
+@dataclass(frozen=True)
+class Options:
+    """What only some allocators use."""
+
+    epsilon: float
+    eviction: Eviction
+
+
+Planner = Callable[[Sequence[Node], Statistics, float, Options], PlannedTree]
 
 
 def plan_tree(
@@ -46,8 +54,9 @@ def plan_tree(
     memory: float,
     allocator: str = "fptas",
     epsilon: float = EPSILON,
+    eviction: Eviction = LEMMA,
 ) -> PlannedTree:
-    """The aggregate tree of these queries.
+    """The aggregate tree of these queries; `eviction` is the model of `fptas`.
 
     >>> from weft.optimizer.groupby.statistics import GroupStatistics
     >>> groups = {frozenset("abc"): 100, frozenset("ab"): 50, frozenset("bc"): 50}
@@ -60,24 +69,26 @@ def plan_tree(
         )
     if not memory >= 0:
         raise TreeError("BAD_TREE", detail=f"the memory {memory:g} must not be negative")
-    return ALLOCATORS[allocator](queries, statistics, memory, epsilon)
+    options = Options(epsilon, eviction)
+    return ALLOCATORS[allocator](queries, statistics, memory, options)
 
 
 def _with_fptas(
-    queries: Sequence[Node], statistics: Statistics, memory: float, epsilon: float
+    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
 ) -> PlannedTree:
-    known: Tables = {}
+    known = Known({})
 
     def price(tree: AggregateTree) -> PricedTree:
-        forest = Forest.of(tree, statistics)
-        found = fptas(forest, memory, epsilon, known=known)
+        forest = Forest.of(tree, statistics, options.eviction)
+        found = fptas(forest, memory, options.epsilon, known=known)
         return PricedTree(tree, forest.allocation(found.entries), found.cost)
 
-    return _planned(greedy_tree(queries, price, Ranking(statistics, memory)), statistics)
+    ranking = Ranking(statistics, memory, options.eviction)
+    return _planned(greedy_tree(queries, price, ranking), statistics, options.eviction)
 
 
 def _with_uniform(
-    queries: Sequence[Node], statistics: Statistics, memory: float, epsilon: float
+    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
 ) -> PlannedTree:
     flat = UniformStatistics(statistics)
 
@@ -86,18 +97,18 @@ def _with_uniform(
         found = uniform_allocation(forest, memory)
         return PricedTree(tree, forest.allocation(found.entries), found.cost)
 
-    return _planned(greedy_tree(queries, price, Ranking(flat, memory)), flat)
+    return _planned(greedy_tree(queries, price, Ranking(flat, memory)), flat, LEMMA)
 
 
 def _with_slc(
-    queries: Sequence[Node], statistics: Statistics, memory: float, epsilon: float
+    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
 ) -> PlannedTree:
     found, cost = slc_tree(queries, statistics, memory)
     return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
 
 
-def _planned(found: PricedTree, statistics: Statistics) -> PlannedTree:
-    cost = tree_cost(found.tree, found.allocation, statistics)
+def _planned(found: PricedTree, statistics: Statistics, eviction: Eviction) -> PlannedTree:
+    cost = tree_cost(found.tree, found.allocation, statistics, eviction)
     return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
 
 

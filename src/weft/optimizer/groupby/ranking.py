@@ -13,20 +13,22 @@ from __future__ import annotations
 import numpy as np
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch
-from weft.optimizer.groupby.eviction import Floats, leaving
+from weft.optimizer.groupby.eviction import LEMMA, Eviction, Floats
 from weft.optimizer.groupby.statistics import Statistics
 
-_INPUTS = 24
-_ENTRIES = 22
+_INPUTS = 16
+_ENTRIES = 18
 _LEAST_SHARE = 1e-4
-_PRICES = 40
-_PRICE_STEP = 1.7
+_SHARES = np.concatenate(([0.0], np.geomspace(_LEAST_SHARE, 1.0, _ENTRIES - 1)))
+_PRICES = 28
+_PRICE_STEP = 2.0
 
 
 class Ranking:
     """Estimates for trees over the same statistics and memory."""
 
-    def __init__(self, statistics: Statistics, memory: float) -> None:
+    def __init__(self, statistics: Statistics, memory: float, eviction: Eviction = LEMMA) -> None:
+        self._eviction = eviction
         self._statistics = statistics
         self._memory = memory
         self._prices = _price_list(statistics.tuples, memory)
@@ -49,10 +51,9 @@ class Ranking:
         groups = min(self._statistics.groups(branch.node), self._statistics.tuples)
         if branch.asked:
             return self._after(branch, np.minimum(groups, inputs))
-        shares = np.concatenate(([0.0], np.geomspace(_LEAST_SHARE, 1.0, _ENTRIES - 1)))
-        entries = shares * groups
+        entries = _SHARES * groups
         alpha = self._statistics.alpha(branch.node)
-        out = leaving(entries[:, None], groups, alpha, inputs)
+        out = self._eviction.leaving(entries[:, None], groups, alpha, inputs)
         after = self._after(branch, out.ravel()).reshape(len(self._prices), *out.shape)
         memory = self._prices[:, None] * (entries * self._statistics.entry_size(branch.node))
         return np.asarray((after + memory[:, :, None]).min(axis=1))

@@ -11,10 +11,11 @@ intermediates below counts as one supernode with the sum of their g·s, and its 
 table and the supernodes below. Tables of queries are outside, with memory for all their groups, as in the Memory paper.
 
 **Trees.** The greedy search of `greedy_tree`, by the cost during the epoch alone: the end of the epoch is not in the
-objective of Zhang et al. but a constraint, the peak load, kept by shrinking all tables by one factor. The Memory paper tunes that
-constraint to the least total cost; since a tighter constraint is a smaller factor, here the factor is tuned: 1, 1/2, … 1/64.
+objective of Zhang et al. but in a constraint, the peak load. A tree that flushes more than the limit has all its tables
+shrunk, by halves, until it does not; if that does not help it is refused. The Memory paper tunes the limit to the least total
+cost; so do we, over no limit and 2^k times the tuples of an epoch, k = 3, 1, … -5.
 
-Time: O(nodes) for a tree; every change of every round is priced, for every factor.
+Time: O(nodes) for a tree; every change of every round is priced, for every limit.
 """
 
 from __future__ import annotations
@@ -27,28 +28,37 @@ from weft.optimizer.groupby.greedy_tree import PricedTree, greedy_tree
 from weft.optimizer.groupby.statistics import Statistics
 from weft.optimizer.groupby.tree_cost import TableModel, TreeCost, walked_cost
 
-SHRINKING = tuple(0.5**power for power in range(7))
+PEAK_LOADS = (math.inf, *(2.0**power for power in (3, 1, -1, -3, -5)))
+"""Limits of what a flush may cost, in tuples of an epoch."""
+_SHRINKING = tuple(0.5**power for power in range(7))
 
 
 def slc_tree(
     queries: Sequence[Node],
     statistics: Statistics,
     memory: float,
-    shrinking: Sequence[float] = SHRINKING,
+    peak_loads: Sequence[float] = PEAK_LOADS,
 ) -> tuple[PricedTree, TreeCost]:
-    """The tree of the best factor, and its cost with tables that evict at a collision."""
+    """The tree of the best limit, and its cost with tables that evict at a collision."""
     leave = colliding_tables(statistics)
-    found = []
-    for factor in shrinking:
+    found: dict[AggregateTree, tuple[PricedTree, TreeCost]] = {}
+    for peak_load in sorted(peak_loads, reverse=True):
+        limit = peak_load * statistics.tuples
+        if found and all(cost.at_end <= limit for _, cost in found.values()):
+            continue
 
-        def price(tree: AggregateTree, available: float = factor * memory) -> PricedTree:
-            allocation = slc_allocation(tree, statistics, available)
-            cost = walked_cost(tree, allocation, statistics.tuples, leave)
-            return PricedTree(tree, allocation, cost.during)
+        def price(tree: AggregateTree, limit: float = limit) -> PricedTree:
+            for factor in _SHRINKING:
+                allocation = slc_allocation(tree, statistics, factor * memory)
+                cost = walked_cost(tree, allocation, statistics.tuples, leave)
+                if cost.at_end <= limit:
+                    return PricedTree(tree, allocation, cost.during)
+            return PricedTree(tree, allocation, math.inf)
 
         plan = greedy_tree(queries, price)
-        found.append((plan, walked_cost(plan.tree, plan.allocation, statistics.tuples, leave)))
-    return min(found, key=lambda each: each[1].total)
+        cost = walked_cost(plan.tree, plan.allocation, statistics.tuples, leave)
+        found[plan.tree] = plan, cost
+    return min(found.values(), key=lambda each: each[1].total)
 
 
 def slc_allocation(tree: AggregateTree, statistics: Statistics, memory: float) -> dict[Node, float]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node
-from weft.optimizer.groupby.eviction import evicted, leaving
+from weft.optimizer.groupby.eviction import LEMMA, Eviction
 from weft.optimizer.groupby.statistics import Statistics
 
 Allocation = Mapping[Node, float]
@@ -39,12 +39,17 @@ TableModel = Callable[[Branch, float, float, float], tuple[float, float]]
 """From a branch, its entries, and what comes in during the epoch and at its end, to what leaves."""
 
 
-def tree_cost(tree: AggregateTree, allocation: Allocation, statistics: Statistics) -> TreeCost:
+def tree_cost(
+    tree: AggregateTree,
+    allocation: Allocation,
+    statistics: Statistics,
+    eviction: Eviction = LEMMA,
+) -> TreeCost:
     """The cost of a tree whose tables evict the least recently used entry."""
-    return walked_cost(tree, allocation, statistics.tuples, lru_tables(statistics))
+    return walked_cost(tree, allocation, statistics.tuples, lru_tables(statistics, eviction))
 
 
-def lru_tables(statistics: Statistics) -> TableModel:
+def lru_tables(statistics: Statistics, eviction: Eviction = LEMMA) -> TableModel:
     """Tables with eviction as in the Memory paper; those of queries hold everything."""
 
     def leave(branch: Branch, entries: float, during: float, at_end: float) -> tuple[float, float]:
@@ -52,8 +57,8 @@ def lru_tables(statistics: Statistics) -> TableModel:
         if branch.asked:
             return 0.0, min(groups, during + at_end)
         alpha = statistics.alpha(branch.node)
-        out = float(leaving(entries, groups, alpha, during + at_end))
-        early = min(float(evicted(entries, groups, alpha)) * during, out)
+        out = float(eviction.leaving(entries, groups, alpha, during + at_end))
+        early = min(float(eviction.evicted(entries, groups, alpha)) * during, out)
         return early, out - early
 
     return leave
