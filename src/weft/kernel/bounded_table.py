@@ -257,13 +257,13 @@ def _direct_loop(came, whole, real, whole_ops, real_ops, during, entries):  # ty
             held_real[bucket, column] = real[i, column]
     if during >= rows:
         early = left
-    for bucket in range(entries):
-        if holder[bucket] >= 0:
-            out[left] = holder[bucket]
+    for place in range(entries):
+        if holder[place] >= 0:
+            out[left] = holder[place]
             for column in range(whole.shape[1]):
-                out_whole[left, column] = held_whole[bucket, column]
+                out_whole[left, column] = held_whole[place, column]
             for column in range(real.shape[1]):
-                out_real[left, column] = held_real[bucket, column]
+                out_real[left, column] = held_real[place, column]
             left += 1
     return out[:left].copy(), out_whole[:left].copy(), out_real[:left].copy(), early
 

@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node
-from weft.optimizer.groupby.eviction import LEMMA, Eviction, Floats
+from weft.optimizer.groupby.eviction import Eviction, Floats
 from weft.optimizer.groupby.statistics import Statistics
+from weft.optimizer.groupby.tables import Table, TableModel, Zipf, zipf_tables
 
 TOP = -1
 
@@ -33,13 +34,16 @@ class Forest:
     """The input of the top that each stands under: the most that can come in."""
     children: Floats
     groups: Floats
-    alpha: Floats
+    tables: tuple[Table, ...]
     size: Floats
     constant: float
-    eviction: Eviction = LEMMA
 
     @classmethod
-    def of(cls, tree: AggregateTree, statistics: Statistics, eviction: Eviction = LEMMA) -> Forest:
+    def of(
+        cls, tree: AggregateTree, statistics: Statistics, model: TableModel | None = None
+    ) -> Forest:
+        """The intermediates of a tree; tables behave as Lemma 6.1 says unless a model is given."""
+        table = model or zipf_tables(statistics)
         nodes: list[Node] = []
         parents: list[int] = []
         sources: list[float] = []
@@ -70,17 +74,17 @@ class Forest:
             if parent != TOP:
                 below[parent].append(place)
         source = np.array(sources, np.float64)
+        tables = tuple(table(node) for node in nodes)
         return cls(
             nodes=tuple(nodes),
             parent=tuple(parents),
             below=tuple(map(tuple, below)),
             source=source,
             children=np.array(degrees, np.float64),
-            groups=np.minimum([statistics.groups(node) for node in nodes], source),
-            alpha=np.array([statistics.alpha(node) for node in nodes], np.float64),
+            groups=np.minimum([each.groups for each in tables], source),
+            tables=tables,
             size=np.array([statistics.entry_size(node) for node in nodes], np.float64),
             constant=constant,
-            eviction=eviction,
         )
 
     @cached_property
@@ -104,15 +108,33 @@ class Forest:
             depths.append(1 if parent == TOP else depths[parent] + 1)
         return max(depths, default=0)
 
+    @cached_property
+    def zipf(self) -> tuple[Eviction, Floats] | None:
+        """The model and the skews, if all tables have the same model."""
+        models = {table.eviction for table in self.tables if isinstance(table, Zipf)}
+        skews = [table.alpha for table in self.tables if isinstance(table, Zipf)]
+        if len(models) != 1 or len(skews) < len(self.tables):
+            return None
+        return models.pop(), np.array(skews)
+
+    def lines(self, entries: Floats) -> tuple[list[float], list[float]]:
+        """What leaves every node, by what comes in: intercepts and slopes."""
+        if self.zipf is not None:
+            eviction, alpha = self.zipf
+            rates: list[float] = eviction.evicted(entries, self.groups, alpha).tolist()
+            return np.minimum(entries, self.groups).tolist(), rates
+        found = [table.line(float(held)) for table, held in zip(self.tables, entries)]
+        return [line[0] for line in found], [line[1] for line in found]
+
     def inputs(self, entries: Floats) -> tuple[Floats, Floats]:
         """What comes into every node, and what leaves it."""
-        rates = self.eviction.evicted(entries, self.groups, self.alpha).tolist()
-        held, groups = np.minimum(entries, self.groups).tolist(), self.groups.tolist()
+        intercepts, slopes = self.lines(entries)
+        groups = self.groups.tolist()
         incoming: list[float] = []
         out: list[float] = []
         for place, parent in enumerate(self.parent):
             came = float(self.source[place]) if parent == TOP else out[parent]
-            left = held[place] + rates[place] * came
+            left = intercepts[place] + slopes[place] * came
             incoming.append(came)
             out.append(min(came, max(min(groups[place], came), left)))
         return np.array(incoming), np.array(out)

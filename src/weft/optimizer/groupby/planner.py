@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from weft.errors import TreeError
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Node
-from weft.optimizer.groupby.eviction import LEMMA, Eviction
 from weft.optimizer.groupby.forest import Forest
 from weft.optimizer.groupby.fptas import EPSILON, Known, fptas
 from weft.optimizer.groupby.greedy_tree import PricedTree, greedy_tree
 from weft.optimizer.groupby.ranking import Ranking
 from weft.optimizer.groupby.slc import slc_tree
 from weft.optimizer.groupby.statistics import Statistics, UniformStatistics
+from weft.optimizer.groupby.tables import TableModel
 from weft.optimizer.groupby.tree_cost import tree_cost
 from weft.optimizer.groupby.uniform_allocation import uniform_allocation
 
@@ -42,7 +42,7 @@ class Options:
     """What only some allocators use."""
 
     epsilon: float
-    eviction: Eviction
+    model: TableModel | None
 
 
 Planner = Callable[[Sequence[Node], Statistics, float, Options], PlannedTree]
@@ -54,9 +54,9 @@ def plan_tree(
     memory: float,
     allocator: str = "fptas",
     epsilon: float = EPSILON,
-    eviction: Eviction = LEMMA,
+    model: TableModel | None = None,
 ) -> PlannedTree:
-    """The aggregate tree of these queries; `eviction` is the model of `fptas`.
+    """The aggregate tree of these queries; `model` is how `fptas` takes its tables, by default Lemma 6.1.
 
     >>> from weft.optimizer.groupby.statistics import GroupStatistics
     >>> groups = {frozenset("abc"): 100, frozenset("ab"): 50, frozenset("bc"): 50}
@@ -69,7 +69,7 @@ def plan_tree(
         )
     if not memory >= 0:
         raise TreeError("BAD_TREE", detail=f"the memory {memory:g} must not be negative")
-    options = Options(epsilon, eviction)
+    options = Options(epsilon, model)
     return ALLOCATORS[allocator](queries, statistics, memory, options)
 
 
@@ -79,12 +79,12 @@ def _with_fptas(
     known = Known({})
 
     def price(tree: AggregateTree) -> PricedTree:
-        forest = Forest.of(tree, statistics, options.eviction)
+        forest = Forest.of(tree, statistics, options.model)
         found = fptas(forest, memory, options.epsilon, known=known)
         return PricedTree(tree, forest.allocation(found.entries), found.cost)
 
-    ranking = Ranking(statistics, memory, options.eviction)
-    return _planned(greedy_tree(queries, price, ranking), statistics, options.eviction)
+    ranking = Ranking(statistics, memory, options.model)
+    return _planned(greedy_tree(queries, price, ranking), statistics, options.model)
 
 
 def _with_uniform(
@@ -97,7 +97,7 @@ def _with_uniform(
         found = uniform_allocation(forest, memory)
         return PricedTree(tree, forest.allocation(found.entries), found.cost)
 
-    return _planned(greedy_tree(queries, price, Ranking(flat, memory)), flat, LEMMA)
+    return _planned(greedy_tree(queries, price, Ranking(flat, memory)), flat, None)
 
 
 def _with_slc(
@@ -107,8 +107,8 @@ def _with_slc(
     return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
 
 
-def _planned(found: PricedTree, statistics: Statistics, eviction: Eviction) -> PlannedTree:
-    cost = tree_cost(found.tree, found.allocation, statistics, eviction)
+def _planned(found: PricedTree, statistics: Statistics, model: TableModel | None) -> PlannedTree:
+    cost = tree_cost(found.tree, found.allocation, statistics, model)
     return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
 
 

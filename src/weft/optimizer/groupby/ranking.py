@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch
-from weft.optimizer.groupby.eviction import LEMMA, Eviction, Floats
+from weft.optimizer.groupby.eviction import Floats
 from weft.optimizer.groupby.statistics import Statistics
+from weft.optimizer.groupby.tables import TableModel, zipf_tables
 
 _INPUTS = 16
 _ENTRIES = 18
@@ -27,8 +28,10 @@ _PRICE_STEP = 2.0
 class Ranking:
     """Estimates for trees over the same statistics and memory."""
 
-    def __init__(self, statistics: Statistics, memory: float, eviction: Eviction = LEMMA) -> None:
-        self._eviction = eviction
+    def __init__(
+        self, statistics: Statistics, memory: float, model: TableModel | None = None
+    ) -> None:
+        self._model = model or zipf_tables(statistics)
         self._statistics = statistics
         self._memory = memory
         self._prices = _price_list(statistics.tuples, memory)
@@ -52,8 +55,7 @@ class Ranking:
         if branch.asked:
             return self._after(branch, np.minimum(groups, inputs))
         entries = _SHARES * groups
-        alpha = self._statistics.alpha(branch.node)
-        out = self._eviction.leaving(entries[:, None], groups, alpha, inputs)
+        out = self._model(branch.node).leaving(entries[:, None], inputs)
         after = self._after(branch, out.ravel()).reshape(len(self._prices), *out.shape)
         memory = self._prices[:, None] * (entries * self._statistics.entry_size(branch.node))
         return np.asarray((after + memory[:, :, None]).min(axis=1))

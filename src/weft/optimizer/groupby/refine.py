@@ -45,16 +45,19 @@ def _balanced(forest: Forest, entries: Floats, memory: float) -> Floats | None:
     """All savings per memory equal, at the inputs and weights of the given allocation."""
     incoming, _ = forest.inputs(entries)
     weight = _weights(forest, entries)
-    alpha, groups = forest.alpha, forest.groups
+    if forest.zipf is None:
+        return None
+    eviction, alpha = forest.zipf
+    groups = forest.groups
     smooth = alpha > _UNIFORM
     left = memory - float(forest.size @ np.where(smooth, 0.0, entries))
     if not smooth.any() or left <= 0:
         return None
-    most = forest.eviction.needed(groups, groups, alpha, incoming)
+    most = eviction.needed(groups, groups, alpha, incoming)
 
     def at(price: float) -> Floats:
         worth = 1 / (1 + price * forest.size / weight)
-        found = forest.eviction.balanced(groups, alpha, incoming, worth)
+        found = eviction.balanced(groups, alpha, incoming, worth)
         return np.where(smooth, np.minimum(found, most), entries)
 
     low, high = 1e-12, 1e18
@@ -72,7 +75,7 @@ def _balanced(forest: Forest, entries: Floats, memory: float) -> Floats | None:
 def _weights(forest: Forest, entries: Floats) -> Floats:
     """How much the cost grows with what leaves each node."""
     weight = forest.children.copy()
-    rates = forest.eviction.evicted(entries, forest.groups, forest.alpha)
+    _, rates = forest.lines(entries)
     for place in reversed(range(len(forest.nodes))):
         for child in forest.below[place]:
             weight[place] += rates[child] * weight[child]
@@ -91,7 +94,7 @@ def _filled(forest: Forest, entries: Floats, memory: float) -> Floats:
             return filled
         incoming = forest.inputs(filled)[0][place]
         groups = forest.groups[place]
-        useful = forest.eviction.needed(groups, groups, forest.alpha[place], incoming)
+        useful = forest.tables[place].needed(groups, incoming)
         more = min(float(useful) - filled[place], left / forest.size[place])
         if more > 0:
             filled[place] += more

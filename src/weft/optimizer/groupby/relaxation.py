@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ from numpy.typing import NDArray
 from weft.optimizer.groupby.eviction import Floats
 from weft.optimizer.groupby.forest import TOP, Forest
 
-Tables = dict[tuple[float, ...], Floats]
-"""Entries by groups, skew and source of a node, groups of its parent, and the steps of both grids."""
+Tables = dict[tuple[Any, ...], Floats]
+"""Entries by table and source of a node, groups of its parent, and the steps of both grids."""
 
 _CLOSE = 5e-3
 _LEAST_PRICE = 1e-200
@@ -72,16 +73,12 @@ class Grid:
         )
         memory: list[Floats] = []
         for place, parent in enumerate(forest.parent):
-            own = (
-                float(forest.groups[place]),
-                float(forest.alpha[place]),
-                float(forest.source[place]),
-            )
+            source, own = float(forest.source[place]), forest.tables[place]
             above = (0.0, 0.0) if parent == TOP else (forest.groups[parent], summand[parent])
-            key = (*own, factor, summand[place], *above)
+            key = own, source, factor, summand[place], *above
             if key not in known:
-                came = own[2] if parent == TOP else outputs[parent][:, None]
-                known[key] = forest.eviction.needed(outputs[place][None, :], own[0], own[1], came)
+                came = source if parent == TOP else outputs[parent][:, None]
+                known[key] = own.needed(outputs[place][None, :], came)
             memory.append(forest.size[place] * known[key])
         return cls(forest, factor, summand, outputs, tuple(memory))
 

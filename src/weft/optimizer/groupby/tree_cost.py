@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node
-from weft.optimizer.groupby.eviction import LEMMA, Eviction
 from weft.optimizer.groupby.statistics import Statistics
+from weft.optimizer.groupby.tables import TableModel, zipf_tables
 
 Allocation = Mapping[Node, float]
 """The entries of each intermediate; those that are left out have none."""
@@ -35,7 +35,7 @@ class TreeCost:
         return self.during + self.at_end
 
 
-TableModel = Callable[[Branch, float, float, float], tuple[float, float]]
+Leave = Callable[[Branch, float, float, float], tuple[float, float]]
 """From a branch, its entries, and what comes in during the epoch and at its end, to what leaves."""
 
 
@@ -43,29 +43,30 @@ def tree_cost(
     tree: AggregateTree,
     allocation: Allocation,
     statistics: Statistics,
-    eviction: Eviction = LEMMA,
+    model: TableModel | None = None,
 ) -> TreeCost:
-    """The cost of a tree whose tables evict the least recently used entry."""
-    return walked_cost(tree, allocation, statistics.tuples, lru_tables(statistics, eviction))
+    """The cost of a tree; tables behave as Lemma 6.1 says unless a model is given."""
+    leave = bounded_tables(statistics, model or zipf_tables(statistics))
+    return walked_cost(tree, allocation, statistics.tuples, leave)
 
 
-def lru_tables(statistics: Statistics, eviction: Eviction = LEMMA) -> TableModel:
-    """Tables with eviction as in the Memory paper; those of queries hold everything."""
+def bounded_tables(statistics: Statistics, model: TableModel) -> Leave:
+    """Tables that evict when they are full; those of queries hold everything."""
 
     def leave(branch: Branch, entries: float, during: float, at_end: float) -> tuple[float, float]:
-        groups = statistics.groups(branch.node)
+        came = during + at_end
         if branch.asked:
-            return 0.0, min(groups, during + at_end)
-        alpha = statistics.alpha(branch.node)
-        out = float(eviction.leaving(entries, groups, alpha, during + at_end))
-        early = min(float(eviction.evicted(entries, groups, alpha)) * during, out)
+            return 0.0, min(statistics.groups(branch.node), came)
+        out = float(model(branch.node).leaving(entries, came))
+        held = min(entries, out)
+        early = (out - held) * during / came
         return early, out - early
 
     return leave
 
 
 def walked_cost(
-    tree: AggregateTree, allocation: Allocation, tuples: float, leave: TableModel
+    tree: AggregateTree, allocation: Allocation, tuples: float, leave: Leave
 ) -> TreeCost:
     """The cost of a tree under any model of a table."""
 
