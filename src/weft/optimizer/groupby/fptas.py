@@ -80,7 +80,8 @@ def _tabled(
     grid = Grid.within(forest, math.expm1(_FOR_THE_GRID * room))
     priced = relax(grid, memory).priced
     thinning = math.exp((1 - _FOR_THE_GRID) * room / thinnings(forest))
-    found = least_cost(grid, memory, thinning, priced, math.inf if alone else best.cost)
+    limit = best.cost * (1 + epsilon) if alone else best.cost
+    found = least_cost(grid, memory, thinning, priced, limit)
     if found is None:
         return best
     cost = forest.cost(found)
