@@ -42,7 +42,9 @@ def statistics(draw: st.DrawFn, tree: AggregateTree, skewed: bool) -> GroupStati
     for parent, branch in tree.walk():
         most = tuples if parent is None else groups[parent]
         groups[branch.node] = max(1.0, most * draw(st.floats(0.01, 1.0)))
-        alpha[branch.node] = draw(st.sampled_from((0.0, 0.2, 0.5, 0.85, 1.0, 1.3))) if skewed else 0.0
+        alpha[branch.node] = (
+            draw(st.sampled_from((0.0, 0.2, 0.5, 0.85, 1.0, 1.3))) if skewed else 0.0
+        )
         sizes[branch.node] = draw(st.sampled_from((1.0, 2.0, 5.0)))
     return GroupStatistics(tuples, groups, alpha, sizes)
 
@@ -65,9 +67,7 @@ def leaving(
     return np.minimum(rows, np.maximum(np.minimum(groups, rows), out))
 
 
-def brute_force(
-    tree: AggregateTree, given: GroupStatistics, memory: float, steps: int
-) -> float:
+def brute_force(tree: AggregateTree, given: GroupStatistics, memory: float, steps: int) -> float:
     """The least cost over all divisions of the memory into so many parts."""
     nodes = tree.intermediates()
     parts = np.array(

@@ -25,7 +25,7 @@ from tests.optimizer.groupby.support import (
 from weft.optimizer.groupby.aggregate_tree import AggregateTree
 from weft.optimizer.groupby.forest import Forest
 from weft.optimizer.groupby.fptas import fptas
-from weft.optimizer.groupby.slc import collisions, colliding_tables, slc_allocation
+from weft.optimizer.groupby.slc import colliding_tables, collisions, slc_allocation
 from weft.optimizer.groupby.statistics import GroupStatistics
 from weft.optimizer.groupby.tables import recency_tables, zipf_tables
 from weft.optimizer.groupby.tree_cost import tree_cost, walked_cost
@@ -109,7 +109,9 @@ def test_the_uniform_allocation_is_the_best_there_is(
 
 
 def test_ties_between_equal_siblings_are_no_trouble() -> None:
-    tree = AggregateTree.flat([A_B, B_C, C_D, A_D]).merged(None, A_B_C).merged(None, frozenset("acd"))
+    tree = (
+        AggregateTree.flat([A_B, B_C, C_D, A_D]).merged(None, A_B_C).merged(None, frozenset("acd"))
+    )
     groups = {A_B_C: 100.0, frozenset("acd"): 100.0, A_B: 10.0, B_C: 10.0, C_D: 10.0, A_D: 10.0}
     known = GroupStatistics(1000, groups, dict.fromkeys(groups, 0.0))
     found = uniform_allocation(Forest.of(tree, known), 150)
@@ -138,9 +140,7 @@ def test_the_strategies_of_example_1() -> None:
     assert tree_cost(flat, {}, known).total == 3 * n
     assert tree_cost(second, {A_B_C_D: b1}, known).total == pytest.approx(n + 3 * (b1 + f1 * n))
     both = tree_cost(third, {A_B_C_D: b1, B_C_D: b2}, known)
-    assert both.total == pytest.approx(
-        n + 2 * (b1 + f1 * n) + 2 * (b2 + f2 * b1 + f2 * f1 * n)
-    )
+    assert both.total == pytest.approx(n + 2 * (b1 + f1 * n) + 2 * (b2 + f2 * b1 + f2 * f1 * n))
     assert both.during == pytest.approx(n + 2 * f1 * n + 2 * f2 * f1 * n)
 
 

@@ -34,7 +34,13 @@ def test_bounds_hold_for_data(
 
 def test_attributes_that_depend_on_each_other_do_not_multiply() -> None:
     address, system, port = frozenset("a"), frozenset("s"), frozenset("p")
-    known = {address: 1000.0, system: 50.0, port: 20.0, address | system: 1000.0, address | port: 3000.0}
+    known = {
+        address: 1000.0,
+        system: 50.0,
+        port: 20.0,
+        address | system: 1000.0,
+        address | port: 3000.0,
+    }
     whole = address | system | port
     assert estimated_groups(whole, known, 1e6) == pytest.approx(3000, rel=0.01)
     independent = {address: 1000.0, system: 50.0, port: 20.0}
@@ -42,7 +48,9 @@ def test_attributes_that_depend_on_each_other_do_not_multiply() -> None:
 
 
 def test_an_attribute_of_ten_million_values_and_an_unknown_one() -> None:
-    given_ = GroupStatistics(20_000_000, {frozenset("a"): 1e7, frozenset("b"): 3.0}, {frozenset("a"): 0.9})
+    given_ = GroupStatistics(
+        20_000_000, {frozenset("a"): 1e7, frozenset("b"): 3.0}, {frozenset("a"): 0.9}
+    )
     both = given_.groups(frozenset("ab"))
     assert 1e7 <= both <= 2e7
     assert 0 < given_.alpha(frozenset("ab")) < 0.9

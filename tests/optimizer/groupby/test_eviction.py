@@ -55,7 +55,13 @@ def test_more_rows_cost_at_most_as_many_times_more(
     assert more <= out + (factor - 1) * n + 1e-6 * n
 
 
-@given(models, st.floats(0, 0.98) | st.floats(1, 1.6), st.floats(1, 1e6), st.floats(1, 50), st.floats(0, 1))
+@given(
+    models,
+    st.floats(0, 0.98) | st.floats(1, 1.6),
+    st.floats(1, 1e6),
+    st.floats(1, 50),
+    st.floats(0, 1),
+)
 def test_needed_is_the_fewest_entries(
     model: Eviction, alpha: float, g: float, ratio: float, place: float
 ) -> None:
@@ -88,10 +94,14 @@ def test_recency_is_what_a_table_passes_on(alpha: float, share: float) -> None:
     entries = int(share * len(counts))
     orders = [random.permutation(codes) for _ in range(6)]
     counted = np.mean([_counted(order, len(counts), entries) for order in orders])
-    assert float(np.interp(entries, curve.entries, curve.leaving)) == pytest.approx(counted, rel=0.02)
+    assert float(np.interp(entries, curve.entries, curve.leaving)) == pytest.approx(
+        counted, rel=0.02
+    )
     # From groups and skew alone it stays close, too; the lemma does not.
     fitted = RecencyCurve.of(*zipf_frequencies(len(counts), alpha, len(codes)))
-    assert float(np.interp(entries, fitted.entries, fitted.leaving)) == pytest.approx(counted, rel=0.15)
+    assert float(np.interp(entries, fitted.entries, fitted.leaving)) == pytest.approx(
+        counted, rel=0.15
+    )
 
 
 def test_the_lemma_is_far_off_for_skewed_data() -> None:

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.optimizer.groupby.support import A, A_B, A_B_C, B_C, C_D
+from tests.optimizer.groupby.support import A_B, A_B_C, B_C, C_D, A
 
 from weft.errors import WeftError
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Node
@@ -102,7 +102,9 @@ def test_pairs_of_many_attributes_are_planned_with_a_proof() -> None:
         assert plan.cost == pytest.approx(tree_cost(plan.tree, plan.allocation, known).total)
 
 
-@pytest.mark.parametrize(("memory", "allocator"), [(-1.0, "fptas"), (1.0, "magic"), (float("nan"), "slc")])
+@pytest.mark.parametrize(
+    ("memory", "allocator"), [(-1.0, "fptas"), (1.0, "magic"), (float("nan"), "slc")]
+)
 def test_what_cannot_be_planned_is_refused(memory: float, allocator: str) -> None:
     with pytest.raises(WeftError):
         plan_tree([A_B], GroupStatistics(10, {}), memory, allocator)
