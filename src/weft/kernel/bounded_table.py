@@ -1,21 +1,25 @@
 """The hash tables of the Memory paper: bounded, with exact results and counted hash operations.
 
-A table holds at most b entries. A row of a known group is added to its entry; a row of a new group needs an entry, and if
-there is none left the least recently used one is evicted, as a partial aggregate, into the tables of all children (section
-III-C). At the end of the epoch tables are flushed from the top down, the oldest entry first. Tables of queries hold
-everything. A table of no entries passes every row on. So whatever b is, a query gets every row exactly once, in partial
+A table holds at most b entries. A row of a known group is added to its entry; a row of a new group
+needs an entry, and if there is none left the least recently used one is evicted, as a partial
+aggregate, into the tables of all children (section III-C). At the end of the epoch tables are
+flushed from the top down, the oldest entry first. Tables of queries hold everything. A table of no
+entries passes every row on. So whatever b is, a query gets every row exactly once, in partial
 aggregates that are combined: results are those of a plain group-by.
 
-A table sees nothing but what its parent evicts and then flushes, in that order. So tables run one after another, each over
-the whole sequence of its parent, which is the same as row by row, and fast.
+A table sees nothing but what its parent evicts and then flushes, in that order. So tables run one
+after another, each over the whole sequence of its parent, which is the same as row by row, and
+fast.
 
-`colliding` tables are those of Zhang et al. (the SLC baseline): b buckets of one entry, evicted by any other group.
+`colliding` tables are those of Zhang et al. (the SLC baseline): b buckets of one entry, evicted by
+any other group.
 
-Keys are encoded before (`node_codes`), so that groups are numbers 0 … g-1 and a table needs no hashing of its own; each row or
-partial that is put into one table counts as one hash operation. Sums of integers are exact; what could pass 64 bits is refused.
+Keys are encoded before (`node_codes`), so that groups are numbers 0 … g-1 and a table needs no
+hashing of its own; each row or partial that is put into one table counts as one hash operation.
+Sums of integers are exact; what could pass 64 bits is refused.
 
-Time: O(1) for each operation, about 20 to 60 ns compiled. Space: what the parent passed on, and a few words for each group.
-Compiled once for each machine (a few seconds) and kept beside the source.
+Time: O(1) for each operation, about 20 to 60 ns compiled. Space: what the parent passed on, and a
+few words for each group. Compiled once for each machine (a few seconds) and kept beside the source.
 """
 
 from __future__ import annotations

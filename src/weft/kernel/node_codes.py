@@ -1,9 +1,10 @@
 """Groups of the nodes of an aggregate tree as numbers, exactly, for keys of any type.
 
-Every attribute is encoded by itself, by Arrow's dictionaries (first sight gets the next number; NULL is a value; all NaN are
-one, and so are -0.0 and 0.0). The groups of a node are then numbered among the groups of its parent, since a group of the parent lies in
-one group of the child: only nodes below the stream are numbered over rows. Time: linear in rows for each of those, in groups
-for the others.
+Every attribute is encoded by itself, by Arrow's dictionaries (first sight gets the next number;
+NULL is a value; all NaN are one, and so are -0.0 and 0.0). The groups of a node are then numbered
+among the groups of its parent, since a group of the parent lies in one group of the child: only
+nodes below the stream are numbered over rows. Time: linear in rows for each of those, in groups for
+the others.
 """
 
 from __future__ import annotations

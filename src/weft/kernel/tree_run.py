@@ -1,8 +1,10 @@
-"""Running an aggregate tree over one epoch: the results of its queries, and its counted hash operations.
+"""Running an aggregate tree over one epoch: the results of its queries, and its counted hash
+operations.
 
-Nodes run parents first, each over what its parent passed on (`bounded_table` says why that is the same as row by row). Hash
-operations of a node are the rows or partials put into its table, those that arrive before the end of the epoch and those that
-a flush brings. The kernel knows no optimizer: a tree is anything with branches, as `AggregateTree` is.
+Nodes run parents first, each over what its parent passed on (`bounded_table` says why that is the
+same as row by row). Hash operations of a node are the rows or partials put into its table, those
+that arrive before the end of the epoch and those that a flush brings. The kernel knows no
+optimizer: a tree is anything with branches, as `AggregateTree` is.
 """
 
 from __future__ import annotations

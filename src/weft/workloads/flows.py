@@ -1,17 +1,21 @@
 """IP flow records as of a backbone router: the workload of the Memory paper (WORKLOADS §6).
 
-Thirteen attributes, about 400,000 records in each epoch of five minutes. The paper's traces are gone; what is known of them is
-made: the frequencies of source addresses, of address pairs and of connections are Zipf-like with parameters near 0.85, 0.67 and
-0.48, and attributes depend on each other as in real traffic. A record is drawn in this order:
+Thirteen attributes, about 400,000 records in each epoch of five minutes. The paper's traces are
+gone; what is known of them is made: the frequencies of source addresses, of address pairs and of
+connections are Zipf-like with parameters near 0.85, 0.67 and 0.48, and attributes depend on each
+other as in real traffic. A record is drawn in this order:
 
-- a conversation (source and destination address) by Zipf popularity; its source is one of many hosts, by Zipf popularity, too;
-- a connection of that conversation: busy conversations have more; a connection has its ports for good. One side is a service of
-  the server (a host has one to three), the other an ephemeral port;
-- everything else follows: protocol from the service, flags and type of service from protocol and connection, the autonomous
-  system from the address, mask, interfaces and next hop from the systems.
+- a conversation (source and destination address) by Zipf popularity; its source is one of many
+  hosts, by Zipf popularity, too;
+- a connection of that conversation: busy conversations have more; a connection has its ports for
+  good. One side is a service of the server (a host has one to three), the other an ephemeral port;
+- everything else follows: protocol from the service, flags and type of service from protocol and
+  connection, the autonomous system from the address, mask, interfaces and next hop from the
+  systems.
 
-Hosts and conversations are those of the seed, the same in all epochs; records of different epochs are different draws. Records
-are independent of each other in time: real traces have bursts, which help any table that evicts.
+Hosts and conversations are those of the seed, the same in all epochs; records of different epochs
+are different draws. Records are independent of each other in time: real traces have bursts, which
+help any table that evicts.
 
 In NumPy, seeded: an epoch takes about a tenth of a second.
 """

@@ -33,7 +33,7 @@ def eviction_chart(data: Data) -> alt.Chart:
     rows = [
         {"set": each["set"], "what": what, "entries by groups": share, "evicted": value}
         for each in data["series"]
-        for what in ("measured", "lemma", "recency")
+        for what in ("measured", "lemma", "ranks", "recency")
         for share, value in zip(each["share"], each[what])
     ]
     return _framed(data, rows).encode(

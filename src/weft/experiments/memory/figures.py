@@ -13,7 +13,7 @@ from weft.experiments.memory.plans import CONFIGURATIONS, OURS, PAPER, SLC, Outc
 from weft.experiments.memory.zipf_fit import zipf_exponent
 from weft.experiments.reproduction import Data, Progress
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node, node_name
-from weft.optimizer.groupby.eviction import LEMMA
+from weft.optimizer.groupby.eviction import LEMMA, RANKS
 from weft.workloads.flows import PAIRS, epoch, random_pairs
 
 TITLES = {
@@ -132,6 +132,7 @@ def evictions(run: Run) -> Data:
                 "share": list(run.settings.shares),
                 "measured": measured,
                 "lemma": LEMMA.evicted(entries, statistics.groups(node), alpha).tolist(),
+                "ranks": RANKS.evicted(entries, statistics.groups(node), alpha).tolist(),
                 "recency": [(float(model.leaving(held, rows)) - held) / rows for held in entries],
             }
         )

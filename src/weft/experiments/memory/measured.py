@@ -1,4 +1,5 @@
-"""Statistics measured on an epoch: groups and Zipf parameter of any attribute set, exactly, when first asked for."""
+"""Statistics measured on an epoch: groups and Zipf parameter of any attribute set, exactly, when
+first asked for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""A tree for some queries and so much memory, under each configuration: predicted and counted hash operations.
+"""A tree for some queries and so much memory, under each configuration: predicted and counted hash
+operations.
 
-Configurations: `fptas` plans with weft's model of evictions (`recency`), `fptas, Lemma 6.1` with the paper's, both on tables that evict the
-least recently used entry; `slc` is the baseline on its own tables.
+Configurations: `fptas` plans with weft's model of evictions (`recency`), `fptas, Lemma 6.1` with
+the paper's, both on tables that evict the least recently used entry; `slc` is the baseline on its
+own tables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Zipf parameter of measured frequencies.
 
-The slope of the rank-frequency curve on logarithmic axes, as in figure 2 of the Memory paper, by least squares. Ranks are taken at
-equal distances of their logarithm, so that the many groups of one row at the end do not decide alone; the paper does not say
-how it fitted.
+The slope of the rank-frequency curve on logarithmic axes, as in figure 2 of the Memory paper, by
+least squares. Ranks are taken at equal distances of their logarithm, so that the many groups of one
+row at the end do not decide alone; the paper does not say how it fitted.
 """
 
 from __future__ import annotations

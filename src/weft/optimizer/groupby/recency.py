@@ -1,18 +1,21 @@
-"""What leaves a table that evicts the least recently used entry, from how often groups come: weft's own model.
+"""What leaves a table that evicts the least recently used entry, from how often groups come: weft's
+own model.
 
-Lemma 6.1 of the Memory paper is about the b most *frequent* groups. A table that keeps the b most *recent* ones evicts more, and every
-group is new to it once. Let D(t) be the expected number of groups in t rows; with c_k rows of group k among n in random order,
-D(t) = Σ 1 - (1 - t/n)^c_k. A table of b entries holds the groups of the last T rows, where D(T) = b. A row needs a new entry if its
-group is not among the last T rows, which has the probability D'(T) (for the first T rows: not among all before, and these are D(T)
-together). So
+Lemma 6.1 of the Memory paper is about the b most *frequent* groups. A table that keeps the b most
+*recent* ones evicts more, and every group is new to it once. Let D(t) be the expected number of
+groups in t rows; with c_k rows of group k among n in random order, D(t) = Σ 1 - (1 - t/n)^c_k. A
+table of b entries holds the groups of the last T rows, where D(T) = b. A row needs a new entry if
+its group is not among the last T rows, which has the probability D'(T) (for the first T rows: not
+among all before, and these are D(T) together). So
 
     out(b) = D(T) + (n - T)·D'(T):
 
 the tangent of D at T, read at n. It falls with b (D is concave) from n to g = D(n).
 
-Below another table it is taken as it is, but not above what comes in: a parent that has seen a group lately holds it back, yet what it
-lets through still touches the same groups in the same stretch of time, so the child's table forgets as before. Measured on flows, a
-table at the stream is within 0.3 % of this, one below another within 20 %, on the high side.
+Below another table it is taken as it is, but not above what comes in: a parent that has seen a
+group lately holds it back, yet what it lets through still touches the same groups in the same
+stretch of time, so the child's table forgets as before. Measured on flows, a table at the stream is
+within 0.3 % of this, one below another within 20 %, on the high side.
 
 Time: O(distinct frequencies × places), once for each set.
 """

@@ -1,8 +1,9 @@
-"""How a bounded table behaves, for any model of evictions: what leaves it, and the entries that takes.
+"""How a bounded table behaves, for any model of evictions: what leaves it, and the entries that
+takes.
 
-A planner sees a table only through this: out = intercept(b) + slope(b)·n, kept within g ≤ out ≤ n, falling with b. `Zipf` is the Memory
-paper's (`eviction`), `Recency` is ours (`recency`). `TableModel` gives the table of a node; `zipf_tables` and `recency_tables` make one
-from statistics.
+A planner sees a table only through this: out = intercept(b) + slope(b)·n, kept within g ≤ out ≤ n,
+falling with b. `Zipf` is the Memory paper's (`eviction`), `Recency` is ours (`recency`).
+`TableModel` gives the table of a node; `zipf_tables` and `recency_tables` make one from statistics.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ def zipf_tables(statistics: Statistics, eviction: Eviction = LEMMA) -> TableMode
 
 
 def recency_tables(statistics: Statistics) -> TableModel:
-    """Tables by how groups come again, from frequencies if the statistics have them, else from groups and Zipf parameters."""
+    """Tables by how groups come again.
+
+    From frequencies if the statistics have a `frequency_table`, else from groups and Zipf parameters.
+    """
     known: dict[Node, Recency] = {}
     measured = getattr(statistics, "frequency_table", None)
 
