@@ -3,8 +3,8 @@
 The root is the stream; every other node is a set of attributes, computed from its parent, which has
 all of them (Memory paper, section III-D). A node that a query asked for is a query node, any other
 is an intermediate. Trees are values: a change gives a new tree that shares all branches it did not
-touch, so that what was computed for a branch can be kept by the branch itself. Children are in the order of
-their names, so equal trees are equal values.
+touch, so that what was computed for a branch can be kept by the branch itself. Children are in the
+order of their names, so equal trees are equal values.
 
 Time: a change rebuilds the path to it, O(depth × degree).
 """

@@ -1,22 +1,27 @@
-"""How many entries leave a bounded table: Lemmas 6.1 and 7.1 of the Memory paper, and their correction.
+"""How many entries leave a bounded table: Lemmas 6.1 and 7.1 of the Memory paper, and their
+correction.
 
-A table of at most b entries sees n rows of g groups, the k-th of which has a share of rows in proportion to k^-α. `evicted` is the
-fraction f of rows that push an entry out during the epoch, if the b most frequent groups stay. That is 1 - S(b)/S(g), S(b) being
-the sum of k^-α for k = 1 … b:
+A table of at most b entries sees n rows of g groups, the k-th of which has a share of rows in
+proportion to k^-α. `evicted` is the fraction f of rows that push an entry out during the epoch, if
+the b most frequent groups stay. That is 1 - S(b)/S(g), S(b) being the sum of k^-α for k = 1 … b:
 
-- `LEMMA`, as printed: the sum as an integral from 0, so 1 - (b/g)^(1-α) for α < 1 (Lemma 6.1; α = 0 is uniform, 1 - b/g, Lemma
-  7.1), and from 1 for α ≥ 1, so 1 - ln b / ln g for α = 1; there f = 1 up to b = 1.
-- `RANKS`, the integral from ½ to b + ½, which for α up to 1 is the sum within 9 %, from b = 10 on within 3 % (tested). The lemma's integral from 0 adds
-  1/(1-α) where the sum starts with 1: at α = 0.85, g = 10,000, b = 100 it says that half of all rows find their group, and the
-  sum says a third.
+- `LEMMA`, as printed: the sum as an integral from 0, so 1 - (b/g)^(1-α) for α < 1 (Lemma 6.1; α = 0
+  is uniform, 1 - b/g, Lemma 7.1), and from 1 for α ≥ 1, so 1 - ln b / ln g for α = 1; there f = 1
+  up to b = 1.
+- `RANKS`, the integral from ½ to b + ½, which for α up to 1 is the sum within 9 %, from b = 10 on
+  within 3 % (tested). The lemma's integral from 0 adds 1/(1-α) where the sum starts with 1: at α =
+  0.85, g = 10,000, b = 100 it says that half of all rows find their group, and the sum says a
+  third.
 
-`leaving` is all that leaves, out = b + f·n (equation 1), kept within g ≤ out ≤ n. The paper says that out ≥ g, and that out falls
-with b up to b = g. As printed neither holds where n(1-α) < g: b + f·n falls below g and rises again. It is convex in b and equals g at
-b = g, so once it reached g it stays below: bounding it by g leaves everything before that place alone and makes out fall with b
-always. Bounded so, out(x·n) ≤ x·out(n) for x ≥ 1 (Lemma 9.1) and out(n + a) ≤ out(n) + a, which is all that the FPTAS needs.
+`leaving` is all that leaves, out = b + f·n (equation 1), kept within g ≤ out ≤ n. The paper says
+that out ≥ g, and that out falls with b up to b = g. As printed neither holds where n(1-α) < g: b +
+f·n falls below g and rises again. It is convex in b and equals g at b = g, so once it reached g it
+stays below: bounding it by g leaves everything before that place alone and makes out fall with b
+always. Bounded so, out(x·n) ≤ x·out(n) for x ≥ 1 (Lemma 9.1) and out(n + a) ≤ out(n) + a, which is
+all that the FPTAS needs.
 
-`needed` is the inverse: the fewest entries with which at most `target` leave, by Newton's method from the left (b + f·n is convex, so
-it never oversteps).
+`needed` is the inverse: the fewest entries with which at most `target` leave, by Newton's method
+from the left (b + f·n is convex, so it never oversteps).
 
 All take NumPy arrays that broadcast; time is linear in their size.
 """

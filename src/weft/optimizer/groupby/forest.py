@@ -1,8 +1,9 @@
 """The memory allocation problem of an aggregate tree, as arrays.
 
-Only intermediates are allocated. A query node passes on its groups whatever comes in, so what is below it
-is a problem of its own that shares only the memory; together these problems are a forest of intermediates.
-Each top of it has a fixed input: the tuples of the stream, or the groups of the query above it.
+Only intermediates are allocated. A query node passes on its groups whatever comes in, so what is
+below it is a problem of its own that shares only the memory; together these problems are a forest
+of intermediates. Each top of it has a fixed input: the tuples of the stream, or the groups of the
+query above it.
 
 Cost of an allocation: `constant` (what the stream and the queries pass on) + Σ children·out.
 """

@@ -1,17 +1,21 @@
-"""Memory for the nodes of an aggregate tree, within 1 + ε of the cheapest (Memory paper, Algorithm 2).
+"""Memory for the nodes of an aggregate tree, within 1 + ε of the cheapest (Memory paper, Algorithm
+2).
 
-1. On a grid of outputs the Lagrange relaxation (`relaxation`) gives an allocation that fits, which `refine` makes cheaper, and a
-   lower bound on every allocation. If it costs at most 1 + ε times the bound, that is proven, and it is returned; so it is nearly
-   always on the first, coarse grid. Else the grid is made finer, a few times.
-2. Else tables (`frontier`): on a grid on which rounding costs at most (1+ε)^0.6, the least memory for every cost, thinned by γ with
-   γ^thinnings = (1+ε)^0.4. The cheaper of both steps is returned. It costs at most 1 + ε times the optimum: the optimal pair,
-   rounded and thinned, is in the tables unless it costs more than what step 1 found.
+1. On a grid of outputs the Lagrange relaxation (`relaxation`) gives an allocation that fits, which
+   `refine` makes cheaper, and a lower bound on every allocation. If it costs at most 1 + ε times
+   the bound, that is proven, and it is returned; so it is nearly always on the first, coarse grid.
+   Else the grid is made finer, a few times.
+2. Else tables (`frontier`): on a grid on which rounding costs at most (1+ε)^0.6, the least memory
+   for every cost, thinned by γ with γ^thinnings = (1+ε)^0.4. The cheaper of both steps is returned.
+   It costs at most 1 + ε times the optimum: the optimal pair, rounded and thinned, is in the tables
+   unless it costs more than what step 1 found.
 
-The paper rounds costs of subtrees to powers of β and adds their exponents; `frontier` says how that is mended, and why Theorem 2's
-β^(2L+1) is not needed. What is returned is the allocation's own cost under equations 1 and 2, without rounding.
+The paper rounds costs of subtrees to powers of β and adds their exponents; `frontier` says how that
+is mended, and why Theorem 2's β^(2L+1) is not needed. What is returned is the allocation's own cost
+under equations 1 and 2, without rounding.
 
-Time: step 1 takes O(nodes·grid²) for each price of memory, step 2 is polynomial in nodes, log n and 1/ε, as grids have
-O(depth·log(n)/ε) places and tables O(log(n)·thinnings/ε) pairs: an FPTAS.
+Time: step 1 takes O(nodes·grid²) for each price of memory, step 2 is polynomial in nodes, log n and
+1/ε, as grids have O(depth·log(n)/ε) places and tables O(log(n)·thinnings/ε) pairs: an FPTAS.
 """
 
 from __future__ import annotations

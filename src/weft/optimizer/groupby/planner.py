@@ -1,8 +1,8 @@
 """From group-by sets, statistics and memory to an aggregate tree with an allocation.
 
-One entry for all allocators of the Memory paper: the greedy search (`greedy_tree`) with the allocator's price of a
-tree. `fptas` and `uniform` price by equations 1 and 2; `slc` plans as Zhang et al. do, and its cost is that of
-its own tables (`slc`).
+One entry for all allocators of the Memory paper: the greedy search (`greedy_tree`) with the
+allocator's price of a tree. `fptas` and `uniform` price by equations 1 and 2; `slc` plans as Zhang
+et al. do, and its cost is that of its own tables (`slc`).
 """
 
 from __future__ import annotations

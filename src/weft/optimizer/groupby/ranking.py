@@ -1,9 +1,10 @@
 """A quick estimate of what a tree costs with its memory well allocated, to order changes of a tree.
 
-The Lagrange relaxation of `relaxation` on coarse grids: a few numbers of entries for each node instead of all
-outputs, inputs interpolated, and prices of memory from one fixed list. V of a branch, for every price and input,
-depends on nothing outside the branch, so it is computed once and kept by the branch: a change of a tree costs the
-branches on the path to it. The estimate is no bound; it is only ever used to choose which trees are priced.
+The Lagrange relaxation of `relaxation` on coarse grids: a few numbers of entries for each node
+instead of all outputs, inputs interpolated, and prices of memory from one fixed list. V of a
+branch, for every price and input, depends on nothing outside the branch, so it is computed once and
+kept by the branch: a change of a tree costs the branches on the path to it. The estimate is no
+bound; it is only ever used to choose which trees are priced.
 
 Time: prices × inputs × entries for each new branch, one addition for each branch below the stream.
 """

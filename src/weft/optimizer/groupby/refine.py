@@ -1,10 +1,11 @@
 """From a feasible allocation to a cheaper one close by.
 
-At a minimum an entry's worth of memory saves the same at every node that is neither empty nor full. With
-D_i = ∂cost/∂out_i = h_i + Σ_children f_c·D_c and input n_i that is D_i·(n_i·b_i^-α/S_i - 1) = λ·s_i, S_i being the sum of all k^-α, so
-b_i = (n_i / (S_i·(1 + λ·s_i/D_i)))^(1/α) (`Eviction.balanced`). Inputs and D are taken from the last allocation, λ is
-found by bisection so that the memory is used up; repeated, and whatever is cheapest is kept. What is left
-in the end goes to nodes that are not full: it can only save (`eviction`: out falls with b).
+At a minimum an entry's worth of memory saves the same at every node that is neither empty nor full.
+With D_i = ∂cost/∂out_i = h_i + Σ_children f_c·D_c and input n_i that is D_i·(n_i·b_i^-α/S_i - 1) =
+λ·s_i, S_i being the sum of all k^-α, so b_i = (n_i / (S_i·(1 + λ·s_i/D_i)))^(1/α)
+(`Eviction.balanced`). Inputs and D are taken from the last allocation, λ is found by bisection so
+that the memory is used up; repeated, and whatever is cheapest is kept. What is left in the end goes
+to nodes that are not full: it can only save (`eviction`: out falls with b).
 
 Nothing here is needed for a guarantee: the result is never dearer than what came in.
 """

@@ -1,21 +1,24 @@
 """A lower bound on the cost of any allocation, and an allocation close to it.
 
-What leaves a node is rounded to a grid from g on, in steps of the factor β or of δ_i, whichever is larger. The fewest entries
-B(j, l) that turn the input of grid place j into the output of grid place l are a table, and memory at price λ is a dynamic
-program over the forest:
+What leaves a node is rounded to a grid from g on, in steps of the factor β or of δ_i, whichever is
+larger. The fewest entries B(j, l) that turn the input of grid place j into the output of grid place
+l are a table, and memory at price λ is a dynamic program over the forest:
 
     V_i(j) = min_l  λ·s_i·B_i(j, l) + W_i(l),      W_i(l) = h_i·output_l + Σ_children V_c(l).
 
-Outputs are rounded **up** for an allocation: it costs no more than V says. The price is found by bisection, since the memory of the
-minimum falls as λ rises. Outputs are rounded **down** for a bound: an output between places l and l+1 takes at least B(j, l+1), and costs
-at least W(l), as V rises with the input. Σ_tops V - λM is then a lower bound on every allocation that fits into M (Lagrange), on the
-grid or not, for any λ.
+Outputs are rounded **up** for an allocation: it costs no more than V says. The price is found by
+bisection, since the memory of the minimum falls as λ rises. Outputs are rounded **down** for a
+bound: an output between places l and l+1 takes at least B(j, l+1), and costs at least W(l), as V
+rises with the input. Σ_tops V - λM is then a lower bound on every allocation that fits into M
+(Lagrange), on the grid or not, for any λ.
 
-Rounding up costs at most this (for `frontier`): take any allocation, with outputs o_i, and give every node the same entries. Say the
-input of a node of level d (tops: 1) is at most β^(d-1)·(n + a) on the grid, where it was n. Then at most β^(d-1)·(o + a) leave, since
-out(x·n) ≤ x·out(n) (Lemma 9.1) and out(n + a) ≤ out(n) + a; rounded up, at most β^d·(o + a + δ_i). So a is the sum of δ over the node
-and those above it, and the cost is at most constant + β^depth·(Σ h·o + Σ δ_i·H_i), where H_i counts all children in the subtree of i.
-The paper has factors alone; with them small nodes, whose cost is nothing beside the stream's, have the longest grids.
+Rounding up costs at most this (for `frontier`): take any allocation, with outputs o_i, and give
+every node the same entries. Say the input of a node of level d (tops: 1) is at most β^(d-1)·(n + a)
+on the grid, where it was n. Then at most β^(d-1)·(o + a) leave, since out(x·n) ≤ x·out(n) (Lemma
+9.1) and out(n + a) ≤ out(n) + a; rounded up, at most β^d·(o + a + δ_i). So a is the sum of δ over
+the node and those above it, and the cost is at most constant + β^depth·(Σ h·o + Σ δ_i·H_i), where
+H_i counts all children in the subtree of i. The paper has factors alone; with them small nodes,
+whose cost is nothing beside the stream's, have the longest grids.
 
 Time: O(Σ grid_parent · grid_node) for each λ; space the same.
 """

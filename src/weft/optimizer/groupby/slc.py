@@ -1,22 +1,25 @@
-"""SLC, the baseline: supernodes with linear combination (Zhang et al., Multiple Aggregations over Data Streams,
-SIGMOD 2005), as section VIII-A of the Memory paper describes it.
+"""SLC, the baseline: supernodes with linear combination (Zhang et al., Multiple Aggregations over
+Data Streams, SIGMOD 2005), as section VIII-A of the Memory paper describes it.
 
-**Tables.** A bucket holds one entry, and a row of another group evicts it. Over b buckets, groups hash at random; a
-bucket with k groups keeps the group that came last, so a row of it collides with probability (k-1)/k if groups are equally
-frequent. Summed over buckets, x = 1 - (b/g)·(1 - (1-1/b)^g) of all rows collide, and b·(1 - (1-1/b)^g) = g·(1-x) buckets
-are full at the end. (Zhang et al. fit a line to x where collisions are few; this is what they fit it to.)
+**Tables.** A bucket holds one entry, and a row of another group evicts it. Over b buckets, groups
+hash at random; a bucket with k groups keeps the group that came last, so a row of it collides with
+probability (k-1)/k if groups are equally frequent. Summed over buckets, x = 1 - (b/g)·(1 -
+(1-1/b)^g) of all rows collide, and b·(1 - (1-1/b)^g) = g·(1-x) buckets are full at the end. (Zhang
+et al. fit a line to x where collisions are few; this is what they fit it to.)
 
-**Memory** goes in proportion to √(g·s) among siblings, which is optimal for trees of height two; a sibling with
-intermediates below counts as one supernode with the sum of their g·s, and its share is divided in the same way between its own
-table and the supernodes below. Tables of queries are outside, with memory for all their groups, as in the Memory paper.
+**Memory** goes in proportion to √(g·s) among siblings, which is optimal for trees of height two; a
+sibling with intermediates below counts as one supernode with the sum of their g·s, and its share is
+divided in the same way between its own table and the supernodes below. Tables of queries are
+outside, with memory for all their groups, as in the Memory paper.
 
-**Trees.** The greedy search of `greedy_tree`, by the cost during the epoch alone: the end of the epoch is not in the
-objective of Zhang et al. but in a constraint, the peak load. A tree that flushes more than the limit has all its tables
-shrunk, by halves, until it does not; if that does not help it is refused. The Memory paper tunes the limit to the least total
-cost; so do we, over no limit and 2^k times the tuples of an epoch, k = 3, 1, … -5.
+**Trees.** The greedy search of `greedy_tree`, by the cost during the epoch alone: the end of the
+epoch is not in the objective of Zhang et al. but in a constraint, the peak load. A tree that
+flushes more than the limit has all its tables shrunk, by halves, until it does not; if that does
+not help it is refused. The Memory paper tunes the limit to the least total cost; so do we, over no
+limit and 2^k times the tuples of an epoch, k = 3, 1, … -5.
 
-Time: O(nodes) for a tree. Changes are ranked by the sum of what their branches cost with rounded shares of the memory, and the best
-are priced, for every limit.
+Time: O(nodes) for a tree. Changes are ranked by the sum of what their branches cost with rounded
+shares of the memory, and the best are priced, for every limit.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """What an aggregate tree costs under an allocation: equations 1 and 2 of the Memory paper.
 
-The unit is a hash operation: an entry or a tuple that is put into one table. out of the stream is the
-number of tuples; a node with b entries passes on out = b + f·in (equation 1, bounded as `eviction`
-says), a query node its groups, since it has memory for all of them. The tree costs Σ out·h over all nodes,
-h being the number of their children (equation 2).
+The unit is a hash operation: an entry or a tuple that is put into one table. out of the stream is
+the number of tuples; a node with b entries passes on out = b + f·in (equation 1, bounded as
+`eviction` says), a query node its groups, since it has memory for all of them. The tree costs Σ
+out·h over all nodes, h being the number of their children (equation 2).
 
-Tuples that arrive are followed through the tree apart from entries that are flushed: what they push out
-is the cost during the epoch, the rest is the cost at its end. A flush is top-down, so what it pushes out
-of a lower table counts as end of epoch. Time and space: linear in the nodes.
+Tuples that arrive are followed through the tree apart from entries that are flushed: what they push
+out is the cost during the epoch, the rest is the cost at its end. A flush is top-down, so what it
+pushes out of a lower table counts as end of epoch. Time and space: linear in the nodes.
 """
 
 from __future__ import annotations
