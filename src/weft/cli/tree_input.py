@@ -1,7 +1,7 @@
 """Reading the input of `weft tree`: JSON with tuples, queries, groups, alpha and entry_size.
 
-Every bad value is told with its place: a line and column where the text is no JSON, else a path such as
-`groups["a,b"]`. Sets may be spelled in any order; the same set twice is an error.
+Every bad value is told with its place: a line and column where the text is no JSON, else a path
+such as `groups["a,b"]`. Sets may be spelled in any order; the same set twice is an error.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from weft.experiments.memory.paper import MEMORY
 from weft.experiments.reproduction import Paper
 from weft.experiments.triops.paper import TRIOPS
 
-PAPERS: dict[str, Paper] = {"triops": TRIOPS}
+PAPERS: dict[str, Paper] = {"memory": MEMORY, "triops": TRIOPS}

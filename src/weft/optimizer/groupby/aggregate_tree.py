@@ -3,8 +3,8 @@
 The root is the stream; every other node is a set of attributes, computed from its parent, which has
 all of them (Memory paper, section III-D). A node that a query asked for is a query node, any other
 is an intermediate. Trees are values: a change gives a new tree that shares all branches it did not
-touch, so that what was computed for a branch can be kept by the branch itself. Hashes are stored;
-children are in the order of their names, so equal trees are equal values.
+touch, so that what was computed for a branch can be kept by the branch itself. Children are in the
+order of their names, so equal trees are equal values.
 
 Time: a change rebuilds the path to it, O(depth × degree).
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 Node = frozenset[str]
 """The attributes of a group-by."""
@@ -36,31 +37,27 @@ def node_name(node: Node) -> str:
 
 
 class Branch:
-    """A node with all that is computed from it."""
+    """A node with all that is computed from it. Equal branches are one object, so comparing and looking one up is quick."""
 
-    __slots__ = ("_hash", "asked", "children", "node")
+    __slots__ = ("__weakref__", "asked", "children", "node")
 
-    def __init__(self, node: Node, asked: bool, children: Iterable[Branch] = ()) -> None:
-        self.node = node
-        self.asked = asked
-        self.children = tuple(sorted(children, key=lambda child: node_name(child.node)))
-        for child in self.children:
+    node: Node
+    asked: bool
+    children: tuple[Branch, ...]
+
+    def __new__(cls, node: Node, asked: bool, children: Iterable[Branch] = ()) -> Branch:
+        ordered = tuple(sorted(children, key=_name_of))
+        key = node, asked, ordered
+        known = _BRANCHES.get(key)
+        if known is not None:
+            return known
+        for child in ordered:
             if not child.node < node:
                 raise ValueError(f"{node_name(child.node)} is not computed from {node_name(node)}")
-        self._hash = hash((node, asked, self.children))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return (
-            isinstance(other, Branch)
-            and self._hash == other._hash
-            and (self.node, self.asked) == (other.node, other.asked)
-            and self.children == other.children
-        )
+        made = super().__new__(cls)
+        made.node, made.asked, made.children = key
+        _BRANCHES[key] = made
+        return made
 
     def __repr__(self) -> str:
         inner = f": {list(self.children)}" if self.children else ""
@@ -75,6 +72,15 @@ class Branch:
     def to_json(self) -> dict[str, Any]:
         children = [child.to_json() for child in self.children]
         return {"node": node_name(self.node), "children": children}
+
+
+def _name_of(branch: Branch) -> str:
+    return node_name(branch.node)
+
+
+_BRANCHES: WeakValueDictionary[tuple[Node, bool, tuple[Branch, ...]], Branch] = (
+    WeakValueDictionary()
+)
 
 
 class AggregateTree:
@@ -92,7 +98,7 @@ class AggregateTree:
     __slots__ = ("__dict__", "children")
 
     def __init__(self, children: Iterable[Branch]) -> None:
-        self.children = tuple(sorted(children, key=lambda child: node_name(child.node)))
+        self.children = tuple(sorted(children, key=_name_of))
 
     @classmethod
     def flat(cls, queries: Iterable[Node]) -> AggregateTree:

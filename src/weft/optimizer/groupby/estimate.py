@@ -1,20 +1,21 @@
 """The number of groups, and the skew, of attribute sets that nobody measured.
 
-**Groups.** Bounds that always hold, for a set S and n tuples: at least the groups of any known subset;
-at most n, at most those of any known superset, at most the product over known sets that cover S. Between
-them, the estimate. Start with the known subset of most groups; add, one after another, the known set K
-that brings new attributes at the smallest growth g(K) / g(K ∩ covered) per new attribute, as if the new
-attributes depended on the covered ones only through the shared ones. (With pairs known this is a
-Chow–Liu tree of the attributes; with single attributes alone it is their product.) The result d is how
-many combinations there may be; n tuples that draw from d equally likely ones show
-d·(1 - (1 - 1/d)^n) of them (Cardenas). An attribute of which nothing is known may have n values.
+**Groups.** Bounds that always hold, for a set S and n tuples: at least the groups of any known
+subset; at most n, at most those of any known superset, at most the product over known sets that
+cover S. Between them, the estimate. Start with the known subset of most groups; add, one after
+another, the known set K that brings new attributes at the smallest growth g(K) / g(K ∩ covered) per
+new attribute, as if the new attributes depended on the covered ones only through the shared ones.
+(With pairs known this is a Chow–Liu tree of the attributes; with single attributes alone it is
+their product.) The result d is how many combinations there may be; n tuples that draw from d
+equally likely ones show d·(1 - (1 - 1/d)^n) of them (Cardenas). An attribute of which nothing is
+known may have n values.
 
 **Skew.** α(S) is that of the known subset with most groups, times ln(n/g(S)) / ln(n/g(subset)): the
-same where S has no more groups than the subset, 0 where every tuple is a group of its own. 0 (uniform)
-if no subset is known, and 0 for one group.
+same where S has no more groups than the subset, 0 where every tuple is a group of its own. 0
+(uniform) if no subset is known, and 0 for one group.
 
-The formulas are ours; the Memory paper leaves both to samples (its footnote 3). Time: O(known · |S|)
-for each set.
+The formulas are ours; the Memory paper leaves both to samples (its footnote 3). Time: O(known ·
+|S|) for each set.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The memory allocation problem of an aggregate tree, as arrays.
 
-Only intermediates are allocated. A query node passes on its groups whatever comes in, so what is below it
-is a problem of its own that shares only the memory; together these problems are a forest of intermediates.
-Each top of it has a fixed input: the tuples of the stream, or the groups of the query above it.
+Only intermediates are allocated. A query node passes on its groups whatever comes in, so what is
+below it is a problem of its own that shares only the memory; together these problems are a forest
+of intermediates. Each top of it has a fixed input: the tuples of the stream, or the groups of the
+query above it.
 
 Cost of an allocation: `constant` (what the stream and the queries pass on) + Σ children·out.
 """
@@ -10,12 +11,14 @@ Cost of an allocation: `constant` (what the stream and the queries pass on) + Σ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node
-from weft.optimizer.groupby.eviction import Floats, leaving
+from weft.optimizer.groupby.eviction import Eviction, Floats
 from weft.optimizer.groupby.statistics import Statistics
+from weft.optimizer.groupby.tables import Table, TableModel, Zipf, zipf_tables
 
 TOP = -1
 
@@ -32,12 +35,16 @@ class Forest:
     """The input of the top that each stands under: the most that can come in."""
     children: Floats
     groups: Floats
-    alpha: Floats
+    tables: tuple[Table, ...]
     size: Floats
     constant: float
 
     @classmethod
-    def of(cls, tree: AggregateTree, statistics: Statistics) -> Forest:
+    def of(
+        cls, tree: AggregateTree, statistics: Statistics, model: TableModel | None = None
+    ) -> Forest:
+        """The intermediates of a tree; tables behave as Lemma 6.1 says unless a model is given."""
+        table = model or zipf_tables(statistics)
         nodes: list[Node] = []
         parents: list[int] = []
         sources: list[float] = []
@@ -68,17 +75,27 @@ class Forest:
             if parent != TOP:
                 below[parent].append(place)
         source = np.array(sources, np.float64)
+        tables = tuple(table(node) for node in nodes)
         return cls(
             nodes=tuple(nodes),
             parent=tuple(parents),
             below=tuple(map(tuple, below)),
             source=source,
             children=np.array(degrees, np.float64),
-            groups=np.minimum([statistics.groups(node) for node in nodes], source),
-            alpha=np.array([statistics.alpha(node) for node in nodes], np.float64),
+            groups=np.minimum([each.groups for each in tables], source),
+            tables=tables,
             size=np.array([statistics.entry_size(node) for node in nodes], np.float64),
             constant=constant,
         )
+
+    @cached_property
+    def subtree_children(self) -> Floats:
+        """All children of all intermediates from each on down."""
+        found = self.children.copy()
+        for place in reversed(range(len(self.nodes))):
+            if self.parent[place] != TOP:
+                found[self.parent[place]] += found[place]
+        return found
 
     @property
     def tops(self) -> tuple[int, ...]:
@@ -92,15 +109,36 @@ class Forest:
             depths.append(1 if parent == TOP else depths[parent] + 1)
         return max(depths, default=0)
 
+    @cached_property
+    def zipf(self) -> tuple[Eviction, Floats] | None:
+        """The model and the skews, if all tables have the same model."""
+        models = {table.eviction for table in self.tables if isinstance(table, Zipf)}
+        skews = [table.alpha for table in self.tables if isinstance(table, Zipf)]
+        if len(models) != 1 or len(skews) < len(self.tables):
+            return None
+        return models.pop(), np.array(skews)
+
+    def lines(self, entries: Floats) -> tuple[list[float], list[float]]:
+        """What leaves every node, by what comes in: intercepts and slopes."""
+        if self.zipf is not None:
+            eviction, alpha = self.zipf
+            rates: list[float] = eviction.evicted(entries, self.groups, alpha).tolist()
+            return np.minimum(entries, self.groups).tolist(), rates
+        found = [table.line(float(held)) for table, held in zip(self.tables, entries)]
+        return [line[0] for line in found], [line[1] for line in found]
+
     def inputs(self, entries: Floats) -> tuple[Floats, Floats]:
         """What comes into every node, and what leaves it."""
-        incoming, out = np.empty_like(entries), np.empty_like(entries)
+        intercepts, slopes = self.lines(entries)
+        groups = self.groups.tolist()
+        incoming: list[float] = []
+        out: list[float] = []
         for place, parent in enumerate(self.parent):
-            incoming[place] = self.source[place] if parent == TOP else out[parent]
-            out[place] = leaving(
-                entries[place], self.groups[place], self.alpha[place], incoming[place]
-            )
-        return incoming, out
+            came = float(self.source[place]) if parent == TOP else out[parent]
+            left = intercepts[place] + slopes[place] * came
+            incoming.append(came)
+            out.append(min(came, max(min(groups[place], came), left)))
+        return np.array(incoming), np.array(out)
 
     def cost(self, entries: Floats) -> float:
         """The hash operations of an epoch."""

@@ -1,21 +1,21 @@
-"""Memory for the nodes of an aggregate tree, within 1 + ε of the cheapest (Memory paper, Algorithm 2).
+"""Memory for the nodes of an aggregate tree, within 1 + ε of the cheapest (Memory paper, Algorithm
+2).
 
-In three steps:
+1. On a grid of outputs the Lagrange relaxation (`relaxation`) gives an allocation that fits, which
+   `refine` makes cheaper, and a lower bound on every allocation. If it costs at most 1 + ε times
+   the bound, that is proven, and it is returned; so it is nearly always on the first, coarse grid.
+   Else the grid is made finer, a few times.
+2. Else tables (`frontier`): on a grid on which rounding costs at most (1+ε)^0.6, the least memory
+   for every cost, thinned by γ with γ^thinnings = (1+ε)^0.4. The cheaper of both steps is returned.
+   It costs at most 1 + ε times the optimum: the optimal pair, rounded and thinned, is in the tables
+   unless it costs more than what step 1 found.
 
-1. Outputs are rounded to powers of β, which costs at most β^depth (`relaxation`, after Lemmas 9.1 to 9.3).
-2. The Lagrange relaxation gives a bound on every allocation of that grid, and an allocation that fits,
-   which `refine` makes cheaper. If it costs at most (1+ε)·bound / β^depth it is within 1 + ε of the optimum,
-   and that is proven without any table. So it is nearly always.
-3. Otherwise the tables of the least memory for every cost (`frontier`), thinned by γ; the cheaper of both
-   is taken. It costs at most β^depth·γ^thinnings = 1 + ε times the optimum: the optimal pair, thinned, is in
-   the tables unless it costs more than what step 2 found.
+The paper rounds costs of subtrees to powers of β and adds their exponents; `frontier` says how that
+is mended, and why Theorem 2's β^(2L+1) is not needed. What is returned is the allocation's own cost
+under equations 1 and 2, without rounding.
 
-β and γ share ε: β^depth = (1+ε)^0.6, γ^thinnings = (1+ε)^0.4. The paper rounds costs of subtrees to powers
-of β and adds their exponents; `frontier` says how that is mended, and why Theorem 2's β^(2L+1) is not needed.
-What is returned is the allocation's own cost under equations 1 and 2, without rounding.
-
-Time: grids have log(tuples/groups) / log β = O(depth·log(n)/ε) places; steps 1 and 2 take O(nodes·grid²) for
-each price of memory, step 3 is polynomial in nodes, log n and 1/ε: an FPTAS.
+Time: step 1 takes O(nodes·grid²) for each price of memory, step 2 is polynomial in nodes, log n and
+1/ε, as grids have O(depth·log(n)/ε) places and tables O(log(n)·thinnings/ε) pairs: an FPTAS.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from weft.optimizer.groupby.relaxation import Grid, Tables, relax
 
 EPSILON = 0.05
 _FOR_THE_GRID = 0.6
+_GRIDS = 3
 
 
 @dataclass(frozen=True)
@@ -50,29 +51,50 @@ def fptas(
     memory: float,
     epsilon: float = EPSILON,
     *,
-    known: Tables | None = None,
+    known: Known | None = None,
     tables: bool = False,
 ) -> Allocated:
     """An allocation within 1 + ε of the cheapest.
 
-    `known` keeps what was computed for the nodes of other forests; `tables` runs step 3 in any case.
+    `known` keeps what was computed for the nodes of other forests; `tables` gives what step 2 alone finds.
     """
     if not forest.nodes:
         return Allocated(np.zeros(0), forest.constant, forest.constant)
+    known = known or Known({})
+    best = Allocated(np.zeros(len(forest.nodes)), math.inf, 0.0)
+    for finer in range(_GRIDS):
+        share = epsilon * 0.5**finer
+        grid = Grid.of(forest, 1 + share, share / 2, known.tables)
+        relaxed = relax(grid, memory, known.price)
+        known.price = relaxed.priced.price
+        entries, cost = refine(forest, relaxed.entries, memory)
+        if cost > best.cost:
+            entries, cost = best.entries, best.cost
+        best = Allocated(entries, cost, max(best.bound, relaxed.bound))
+        if not tables and best.cost <= (1 + epsilon) * best.bound:
+            return best
+    return _tabled(forest, memory, epsilon, best, tables)
+
+
+def _tabled(
+    forest: Forest, memory: float, epsilon: float, best: Allocated, alone: bool
+) -> Allocated:
+    """Step 2."""
     room = math.log1p(epsilon)
-    depth = forest.depth
-    step = math.exp(_FOR_THE_GRID * room / depth)
-    grid = Grid.of(forest, step, known)
-    relaxed = relax(grid, memory)
-    bound = relaxed.bound / step**depth
-    entries, cost = refine(forest, relaxed.entries, memory)
-    if not tables and cost <= (1 + epsilon) * bound:
-        return Allocated(entries, cost, bound)
+    grid = Grid.within(forest, math.expm1(_FOR_THE_GRID * room))
+    priced = relax(grid, memory).priced
     thinning = math.exp((1 - _FOR_THE_GRID) * room / thinnings(forest))
-    limit = np.inf if tables else cost
-    found = least_cost(grid, memory, thinning, relaxed.priced, limit)
-    if found is not None:
-        other, other_cost = refine(forest, found, memory)
-        if tables or other_cost < cost:
-            entries, cost = other, other_cost
-    return Allocated(entries, cost, bound)
+    limit = best.cost * (1 + epsilon) if alone else best.cost
+    found = least_cost(grid, memory, thinning, priced, limit)
+    if found is None:
+        return best
+    cost = forest.cost(found)
+    return best if best.cost <= cost and not alone else Allocated(found, cost, best.bound)
+
+
+@dataclass
+class Known:
+    """What stays useful from one forest to the next."""
+
+    tables: Tables
+    price: float | None = None

@@ -1,21 +1,25 @@
-"""The least memory for every cost: the tables of Algorithm 2 of the Memory paper, with its sums mended.
+"""The least memory for every cost: the tables of Algorithm 2 of the Memory paper, with its sums
+mended.
 
-For a subtree and the size of its input, the table holds pairs (cost, memory) of which none is beaten in
-both. Tables are put together from below: those of siblings by adding all pairs, that of a node by choosing
-its output and adding its own cost and memory. After each step a table is *thinned*: of all pairs whose costs
-lie between two powers of γ, only that of least memory is kept.
+For a subtree and the size of its input, the table holds pairs (cost, memory) of which none is
+beaten in both. Tables are put together from below: those of siblings by adding all pairs, that of a
+node by choosing its output and adding its own cost and memory. After each step a table is
+*thinned*: of all pairs whose costs lie between two powers of γ, only that of least memory is kept.
 
-The paper's MinSumChildren adds the exponents k' and k - k' of powers of β, which multiplies costs where they
-must be added. Here costs themselves are added, and rounding comes after: a pair that is dropped is replaced
-by one of no more memory and at most γ times the cost. A pair of a leaf is thinned at most `thinnings` times
-on its way to the root (siblings are added pairwise, so a node of m children thins log₂ m times, and once
-more for itself), so the result costs at most γ^thinnings times the optimum of the grid.
+The paper's MinSumChildren adds the exponents k' and k - k' of powers of β, which multiplies costs
+where they must be added. Here costs themselves are added, and rounding comes after: a pair that is
+dropped is replaced by one of no more memory and at most γ times the cost. A pair of a leaf is
+thinned at most `thinnings` times on its way to the root (siblings are added pairwise, so a node of
+m children thins log₂ m times, and once more for itself), so the result costs at most γ^thinnings
+times the optimum of the grid.
 
-Pairs that cannot be part of anything cheaper than `limit` are left out before. With the price λ of the
-relaxation, V_i(j) is the least of cost + λ·memory below, and `outside` the least of it elsewhere, so a pair
-is useless if pair + outside - λM > limit. Whatever is lost so costs more than `limit`, which the caller has.
+Pairs that cannot be part of anything cheaper than `limit` are left out before. With the price λ of
+the relaxation, V_i(j) is the least of cost + λ·memory below, and `outside` the least of it
+elsewhere, so a pair is useless if pair + outside - λM > limit. Whatever is lost so costs more than
+`limit`, which the caller has.
 
-Time: O(nodes · grid · (grid + log m) · table²) at worst, tables having O(log(cost range) / log γ) pairs.
+Time: O(nodes · grid · (grid + log m) · table²) at worst, tables having O(log(cost range) / log γ)
+pairs.
 """
 
 from __future__ import annotations

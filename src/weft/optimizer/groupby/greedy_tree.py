@@ -1,17 +1,19 @@
 """A cheap aggregate tree by local changes: Algorithm 1 of the Memory paper.
 
-Starts with the flat tree and applies, again and again, the change that lowers the cost most: two siblings A, B
-and all siblings inside A ∪ B are computed from A ∪ B, or an intermediate is deleted. Stops when no change lowers
-the cost by the share `threshold`. So the result never costs more than the flat tree.
+Starts with the flat tree and applies, again and again, the change that lowers the cost most: two
+siblings A, B and all siblings inside A ∪ B are computed from A ∪ B, or an intermediate is deleted.
+Stops when no change lowers the cost by the share `threshold`. So the result never costs more than
+the flat tree.
 
-What the paper leaves open: A ∪ B may be in the tree already, as a query, a sibling or elsewhere; then nothing is
-added and the siblings move below it. Pairs with the same union are one change. An intermediate that got no entries
-passes everything on, so deleting it saves all that comes in: such nodes are deleted at once, without a threshold.
-Ties go to the change that comes first by name, so equal input gives equal trees.
+What the paper leaves open: A ∪ B may be in the tree already, as a query, a sibling or elsewhere;
+then nothing is added and the siblings move below it. Pairs with the same union are one change. An
+intermediate that got no entries passes everything on, so deleting it saves all that comes in: such
+nodes are deleted at once, without a threshold. Ties go to the change that comes first by name, so
+equal input gives equal trees.
 
-Prices are the caller's: `price` allocates memory and says what a tree costs, by any model. It may be dear, so `rank`
-(an estimate of the price) orders the changes, and only the `tries` best are priced, until one is an improvement.
-Without `rank` every change is priced, as in the paper.
+Prices are the caller's: `price` allocates memory and says what a tree costs, by any model. It may
+be dear, so `rank` (an estimate of the price) orders the changes, and only the `tries` best are
+priced, until one is an improvement. Without `rank` every change is priced, as in the paper.
 
 Time: O(nodes²) changes in each of at most O(queries) useful rounds.
 """

@@ -1,8 +1,8 @@
 """From group-by sets, statistics and memory to an aggregate tree with an allocation.
 
-One entry for all allocators of the Memory paper: the greedy search (`greedy_tree`) with the allocator's price of a
-tree. `fptas` and `uniform` price by equations 1 and 2; `slc` plans as Zhang et al. do, and its cost is that of
-its own tables (`slc`).
+One entry for all allocators of the Memory paper: the greedy search (`greedy_tree`) with the
+allocator's price of a tree. `fptas` and `uniform` price by equations 1 and 2; `slc` plans as Zhang
+et al. do, and its cost is that of its own tables (`slc`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from weft.errors import TreeError
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Node
 from weft.optimizer.groupby.forest import Forest
-from weft.optimizer.groupby.fptas import EPSILON, fptas
+from weft.optimizer.groupby.fptas import EPSILON, Known, fptas
 from weft.optimizer.groupby.greedy_tree import PricedTree, greedy_tree
 from weft.optimizer.groupby.ranking import Ranking
-from weft.optimizer.groupby.relaxation import Tables
 from weft.optimizer.groupby.slc import slc_tree
 from weft.optimizer.groupby.statistics import Statistics, UniformStatistics
+from weft.optimizer.groupby.tables import TableModel
 from weft.optimizer.groupby.tree_cost import tree_cost
 from weft.optimizer.groupby.uniform_allocation import uniform_allocation
 
@@ -37,7 +37,15 @@ class PlannedTree:
         return self.during + self.at_end
 
 
-Planner = Callable[[Sequence[Node], Statistics, float, float], PlannedTree]
+@dataclass(frozen=True)
+class Options:
+    """What only some allocators use."""
+
+    epsilon: float
+    model: TableModel | None
+
+
+Planner = Callable[[Sequence[Node], Statistics, float, Options], PlannedTree]
 
 
 def plan_tree(
@@ -46,8 +54,9 @@ def plan_tree(
     memory: float,
     allocator: str = "fptas",
     epsilon: float = EPSILON,
+    model: TableModel | None = None,
 ) -> PlannedTree:
-    """The aggregate tree of these queries.
+    """The aggregate tree of these queries; `model` is how `fptas` takes its tables, by default Lemma 6.1.
 
     >>> from weft.optimizer.groupby.statistics import GroupStatistics
     >>> groups = {frozenset("abc"): 100, frozenset("ab"): 50, frozenset("bc"): 50}
@@ -60,24 +69,26 @@ def plan_tree(
         )
     if not memory >= 0:
         raise TreeError("BAD_TREE", detail=f"the memory {memory:g} must not be negative")
-    return ALLOCATORS[allocator](queries, statistics, memory, epsilon)
+    options = Options(epsilon, model)
+    return ALLOCATORS[allocator](queries, statistics, memory, options)
 
 
 def _with_fptas(
-    queries: Sequence[Node], statistics: Statistics, memory: float, epsilon: float
+    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
 ) -> PlannedTree:
-    known: Tables = {}
+    known = Known({})
 
     def price(tree: AggregateTree) -> PricedTree:
-        forest = Forest.of(tree, statistics)
-        found = fptas(forest, memory, epsilon, known=known)
+        forest = Forest.of(tree, statistics, options.model)
+        found = fptas(forest, memory, options.epsilon, known=known)
         return PricedTree(tree, forest.allocation(found.entries), found.cost)
 
-    return _planned(greedy_tree(queries, price, Ranking(statistics, memory)), statistics)
+    ranking = Ranking(statistics, memory, options.model)
+    return _planned(greedy_tree(queries, price, ranking), statistics, options.model)
 
 
 def _with_uniform(
-    queries: Sequence[Node], statistics: Statistics, memory: float, epsilon: float
+    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
 ) -> PlannedTree:
     flat = UniformStatistics(statistics)
 
@@ -86,18 +97,18 @@ def _with_uniform(
         found = uniform_allocation(forest, memory)
         return PricedTree(tree, forest.allocation(found.entries), found.cost)
 
-    return _planned(greedy_tree(queries, price, Ranking(flat, memory)), flat)
+    return _planned(greedy_tree(queries, price, Ranking(flat, memory)), flat, None)
 
 
 def _with_slc(
-    queries: Sequence[Node], statistics: Statistics, memory: float, epsilon: float
+    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
 ) -> PlannedTree:
     found, cost = slc_tree(queries, statistics, memory)
     return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
 
 
-def _planned(found: PricedTree, statistics: Statistics) -> PlannedTree:
-    cost = tree_cost(found.tree, found.allocation, statistics)
+def _planned(found: PricedTree, statistics: Statistics, model: TableModel | None) -> PlannedTree:
+    cost = tree_cost(found.tree, found.allocation, statistics, model)
     return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
 
 

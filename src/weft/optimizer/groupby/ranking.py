@@ -1,9 +1,10 @@
 """A quick estimate of what a tree costs with its memory well allocated, to order changes of a tree.
 
-The Lagrange relaxation of `relaxation` on coarse grids: a few numbers of entries for each node instead of all
-outputs, inputs interpolated, and prices of memory from one fixed list. V of a branch, for every price and input,
-depends on nothing outside the branch, so it is computed once and kept by the branch: a change of a tree costs the
-branches on the path to it. The estimate is no bound; it is only ever used to choose which trees are priced.
+The Lagrange relaxation of `relaxation` on coarse grids: a few numbers of entries for each node
+instead of all outputs, inputs interpolated, and prices of memory from one fixed list. V of a
+branch, for every price and input, depends on nothing outside the branch, so it is computed once and
+kept by the branch: a change of a tree costs the branches on the path to it. The estimate is no
+bound; it is only ever used to choose which trees are priced.
 
 Time: prices × inputs × entries for each new branch, one addition for each branch below the stream.
 """
@@ -13,20 +14,25 @@ from __future__ import annotations
 import numpy as np
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch
-from weft.optimizer.groupby.eviction import Floats, leaving
+from weft.optimizer.groupby.eviction import Floats
 from weft.optimizer.groupby.statistics import Statistics
+from weft.optimizer.groupby.tables import TableModel, zipf_tables
 
-_INPUTS = 24
-_ENTRIES = 22
+_INPUTS = 16
+_ENTRIES = 18
 _LEAST_SHARE = 1e-4
-_PRICES = 40
-_PRICE_STEP = 1.7
+_SHARES = np.concatenate(([0.0], np.geomspace(_LEAST_SHARE, 1.0, _ENTRIES - 1)))
+_PRICES = 28
+_PRICE_STEP = 2.0
 
 
 class Ranking:
     """Estimates for trees over the same statistics and memory."""
 
-    def __init__(self, statistics: Statistics, memory: float) -> None:
+    def __init__(
+        self, statistics: Statistics, memory: float, model: TableModel | None = None
+    ) -> None:
+        self._model = model or zipf_tables(statistics)
         self._statistics = statistics
         self._memory = memory
         self._prices = _price_list(statistics.tuples, memory)
@@ -49,10 +55,8 @@ class Ranking:
         groups = min(self._statistics.groups(branch.node), self._statistics.tuples)
         if branch.asked:
             return self._after(branch, np.minimum(groups, inputs))
-        shares = np.concatenate(([0.0], np.geomspace(_LEAST_SHARE, 1.0, _ENTRIES - 1)))
-        entries = shares * groups
-        alpha = self._statistics.alpha(branch.node)
-        out = leaving(entries[:, None], groups, alpha, inputs)
+        entries = _SHARES * groups
+        out = self._model(branch.node).leaving(entries[:, None], inputs)
         after = self._after(branch, out.ravel()).reshape(len(self._prices), *out.shape)
         memory = self._prices[:, None] * (entries * self._statistics.entry_size(branch.node))
         return np.asarray((after + memory[:, :, None]).min(axis=1))

@@ -1,18 +1,24 @@
 """A lower bound on the cost of any allocation, and an allocation close to it.
 
-What leaves a node is rounded up to the grid g·β^l. Then the fewest entries B(j, l) that turn the input of
-grid place j into the output of grid place l are a table, and memory at price λ is a dynamic program over
-the forest:
+What leaves a node is rounded to a grid from g on, in steps of the factor β or of δ_i, whichever is
+larger. The fewest entries B(j, l) that turn the input of grid place j into the output of grid place
+l are a table, and memory at price λ is a dynamic program over the forest:
 
-    V_i(j) = min_l  λ·s_i·B_i(j, l) + W_i(l),      W_i(l) = h_i·g_i·β^l + Σ_children V_c(l).
+    V_i(j) = min_l  λ·s_i·B_i(j, l) + W_i(l),      W_i(l) = h_i·output_l + Σ_children V_c(l).
 
-L(λ) = Σ_tops V - λM is a lower bound on the cost of every allocation *of the grid* that fits into M
-(Lagrange); it is concave in λ, and the best λ is found by bisection, since the memory that the minimum
-uses falls as λ rises. The grid itself costs at most a factor β for each level: let an allocation have
-outputs o_i; take for a node of level d (tops: 1) the grid place above β^(d-1)·o_i, which is at most
-β^d·o_i. Its input is at most β^(d-1) times what it was, so with the same entries at most β^(d-1)·o_i leave
-(Lemma 9.1), and no more entries are needed than before. So L / β^depth is a lower bound on the cost of any
-allocation.
+Outputs are rounded **up** for an allocation: it costs no more than V says. The price is found by
+bisection, since the memory of the minimum falls as λ rises. Outputs are rounded **down** for a
+bound: an output between places l and l+1 takes at least B(j, l+1), and costs at least W(l), as V
+rises with the input. Σ_tops V - λM is then a lower bound on every allocation that fits into M
+(Lagrange), on the grid or not, for any λ.
+
+Rounding up costs at most this (for `frontier`): take any allocation, with outputs o_i, and give
+every node the same entries. Say the input of a node of level d (tops: 1) is at most β^(d-1)·(n + a)
+on the grid, where it was n. Then at most β^(d-1)·(o + a) leave, since out(x·n) ≤ x·out(n) (Lemma
+9.1) and out(n + a) ≤ out(n) + a; rounded up, at most β^d·(o + a + δ_i). So a is the sum of δ over
+the node and those above it, and the cost is at most constant + β^depth·(Σ h·o + Σ δ_i·H_i), where
+H_i counts all children in the subtree of i. The paper has factors alone; with them small nodes,
+whose cost is nothing beside the stream's, have the longest grids.
 
 Time: O(Σ grid_parent · grid_node) for each λ; space the same.
 """
@@ -21,50 +27,63 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.optimizer.groupby.eviction import Floats, needed
+from weft.optimizer.groupby.eviction import Floats
 from weft.optimizer.groupby.forest import TOP, Forest
 
-Tables = dict[tuple[float, float, float, float, float], Floats]
-"""Entries by groups, skew and source of a node, groups of its parent, and step."""
+Tables = dict[tuple[Any, ...], Floats]
+"""Entries by table and source of a node, groups of its parent, and the steps of both grids."""
 
-_PRICES = 48
-_CLOSE = 1e-3
+_CLOSE = 5e-3
+_LEAST_PRICE = 1e-200
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Outputs of every node in steps of β, and the entries they need for every input."""
+    """Outputs of every node in steps, and the entries they need for every input."""
 
     forest: Forest
-    step: float
+    factor: float
+    """β."""
+    summand: Floats
+    """δ of every node."""
     outputs: tuple[Floats, ...]
     memory: tuple[Floats, ...]
     """Of each node, a table: place of the input, place of the output. Tops have one input."""
 
     @classmethod
-    def of(cls, forest: Forest, step: float, known: Tables | None = None) -> Grid:
-        """The grid of a forest; tables of equal nodes below equal parents are taken from `known`."""
+    def within(cls, forest: Forest, error: float, known: Tables | None = None) -> Grid:
+        """A grid on which rounding up costs at most the factor 1 + error."""
+        factor = 1 + _power_of_two(math.expm1(math.log1p(error) / 2 / forest.depth))
+        return cls.of(forest, factor, error / 2 / (1 + error), known)
+
+    @classmethod
+    def of(cls, forest: Forest, factor: float, share: float, known: Tables | None = None) -> Grid:
+        """Steps of a factor, or of what sums up to a share of the cost; tables come from `known`."""
         known = {} if known is None else known
+        least = forest.constant + float(forest.children @ forest.groups)
+        weights = forest.subtree_children
+        summand = np.array(
+            [_power_of_two(share * least / len(weights) / weight) for weight in weights]
+        )
         outputs = tuple(
-            _steps(groups, source, step) for groups, source in zip(forest.groups, forest.source)
+            _steps(float(groups), float(source), factor, float(step))
+            for groups, source, step in zip(forest.groups, forest.source, summand)
         )
         memory: list[Floats] = []
         for place, parent in enumerate(forest.parent):
-            own = (
-                float(forest.groups[place]),
-                float(forest.alpha[place]),
-                float(forest.source[place]),
-            )
-            above = 0.0 if parent == TOP else float(forest.groups[parent])
-            if (key := (*own, above, step)) not in known:
-                came = own[2] if parent == TOP else outputs[parent][:, None]
-                known[key] = needed(outputs[place][None, :], own[0], own[1], came)
+            source, own = float(forest.source[place]), forest.tables[place]
+            above = (0.0, 0.0) if parent == TOP else (forest.groups[parent], summand[parent])
+            key = own, source, factor, summand[place], *above
+            if key not in known:
+                came = source if parent == TOP else outputs[parent][:, None]
+                known[key] = own.needed(outputs[place][None, :], came)
             memory.append(forest.size[place] * known[key])
-        return cls(forest, step, outputs, tuple(memory))
+        return cls(forest, factor, summand, outputs, tuple(memory))
 
 
 @dataclass(frozen=True)
@@ -83,40 +102,52 @@ class Priced:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The best lower bound that was found, and the best choice that fits."""
+    """The cheapest choice that fits, at the price where it just fits, and a bound on all others."""
 
     bound: float
-    """No allocation of the grid costs less."""
     priced: Priced
-    """At the price of that bound."""
     entries: Floats
 
 
-def relax(grid: Grid, memory: float) -> Relaxation:
-    """The Lagrange bound for so much memory."""
-    forest = grid.forest
+def relax(grid: Grid, memory: float, start: float | None = None) -> Relaxation:
+    """The Lagrange relaxation for so much memory; `start` is a price that may be close."""
     free = price_memory(grid, 0.0)
     if free.used <= memory:
-        return Relaxation(forest.constant + free.value, free, free.entries)
-    low, high = 0.0, _first_price(forest, memory)
+        return Relaxation(lower_bound(grid, memory, 0.0), free, free.entries)
+    low, high = 0.0, start or _first_price(grid.forest, memory)
     fitting = price_memory(grid, high)
     while fitting.used > memory:
-        low, high = high, high * 16
+        low, high = high, high * (2 if start else 16)
         fitting = price_memory(grid, high)
-    best = max((free, fitting), key=lambda each: each.value - each.price * memory)
-    for _ in range(_PRICES):
-        if high - low <= _CLOSE * high and low > 0:
-            break
-        middle = math.sqrt(low * high) if low > 0 else high / 16
-        tried = price_memory(grid, middle)
-        best = max((best, tried), key=lambda each: each.value - each.price * memory)
+    while low == 0.0:
+        tried = price_memory(grid, high / 2)
+        if tried.used > memory or high < _LEAST_PRICE:
+            low = high / 2
+        else:
+            high, fitting = high / 2, tried
+    while high - low > _CLOSE * high and fitting.used < memory:
+        tried = price_memory(grid, middle := math.sqrt(low * high))
         if tried.used > memory:
             low = middle
         else:
             high, fitting = middle, tried
-            if fitting.used == memory:
-                break
-    return Relaxation(forest.constant + best.value - best.price * memory, best, fitting.entries)
+    bound = max(lower_bound(grid, memory, price) for price in (low, high))
+    return Relaxation(bound, fitting, fitting.entries)
+
+
+def lower_bound(grid: Grid, memory: float, price: float) -> float:
+    """What every allocation costs at least: outputs are rounded down."""
+    forest = grid.forest
+    inside: list[Floats] = [np.empty(0)] * len(forest.nodes)
+    for place in reversed(range(len(forest.nodes))):
+        after = forest.children[place] * grid.outputs[place]
+        for child in forest.below[place]:
+            after = after + inside[child]
+        spent = grid.memory[place]
+        if len(after) > 1:
+            spent, after = spent[:, 1:], after[:-1]
+        inside[place] = (price * spent + after).min(axis=1)
+    return forest.constant + float(sum(inside[top][0] for top in forest.tops)) - price * memory
 
 
 def price_memory(grid: Grid, price: float) -> Priced:
@@ -141,11 +172,19 @@ def price_memory(grid: Grid, price: float) -> Priced:
     return Priced(price, value, tuple(inside), tuple(chosen), entries, forest.used(entries))
 
 
-def _steps(groups: float, source: float, step: float) -> Floats:
-    count = max(0, math.ceil(math.log(source / groups) / math.log(step) - 1e-9))
-    grid: Floats = groups * np.power(step, np.arange(count + 1), dtype=np.float64)
-    grid[-1] = source if count else groups
+def _steps(groups: float, source: float, factor: float, summand: float) -> Floats:
+    """From `groups` to `source`: equal distances while they are the larger steps, then equal factors."""
+    turn = min(max(summand / (factor - 1), groups), source)
+    sums = groups + summand * np.arange(math.floor((turn - groups) / summand) + 1)
+    count = max(0, math.ceil(math.log(source / sums[-1]) / math.log(factor) - 1e-9))
+    grid: Floats = np.concatenate((sums, sums[-1] * np.power(factor, np.arange(1, count + 1))))
+    grid[-1] = source if source > groups else groups
     return grid
+
+
+def _power_of_two(number: float) -> float:
+    """The largest one up to a number: few different steps, so that tables are met again."""
+    return 2.0 ** math.floor(math.log2(number))
 
 
 def _first_price(forest: Forest, memory: float) -> float:

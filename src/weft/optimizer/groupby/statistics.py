@@ -1,7 +1,7 @@
 """What a planner of aggregate trees must know of the data: groups, skew and entry sizes.
 
-Values that were given are kept, others are estimated (`estimate`) and remembered. The number of groups
-of a set is never above that of a superset that was given, nor below that of a subset.
+Values that were given are kept, others are estimated (`estimate`) and remembered. The number of
+groups of a set is never above that of a superset that was given, nor below that of a subset.
 """
 
 from __future__ import annotations

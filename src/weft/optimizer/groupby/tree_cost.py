@@ -1,13 +1,13 @@
 """What an aggregate tree costs under an allocation: equations 1 and 2 of the Memory paper.
 
-The unit is a hash operation: an entry or a tuple that is put into one table. out of the stream is the
-number of tuples; a node with b entries passes on out = b + f·in (equation 1, bounded as `eviction`
-says), a query node its groups, since it has memory for all of them. The tree costs Σ out·h over all nodes,
-h being the number of their children (equation 2).
+The unit is a hash operation: an entry or a tuple that is put into one table. out of the stream is
+the number of tuples; a node with b entries passes on out = b + f·in (equation 1, bounded as
+`eviction` says), a query node its groups, since it has memory for all of them. The tree costs Σ
+out·h over all nodes, h being the number of their children (equation 2).
 
-Tuples that arrive are followed through the tree apart from entries that are flushed: what they push out
-is the cost during the epoch, the rest is the cost at its end. A flush is top-down, so what it pushes out
-of a lower table counts as end of epoch. Time and space: linear in the nodes.
+Tuples that arrive are followed through the tree apart from entries that are flushed: what they push
+out is the cost during the epoch, the rest is the cost at its end. A flush is top-down, so what it
+pushes out of a lower table counts as end of epoch. Time and space: linear in the nodes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node
-from weft.optimizer.groupby.eviction import evicted, leaving
 from weft.optimizer.groupby.statistics import Statistics
+from weft.optimizer.groupby.tables import TableModel, zipf_tables
 
 Allocation = Mapping[Node, float]
 """The entries of each intermediate; those that are left out have none."""
@@ -35,32 +35,38 @@ class TreeCost:
         return self.during + self.at_end
 
 
-TableModel = Callable[[Branch, float, float, float], tuple[float, float]]
+Leave = Callable[[Branch, float, float, float], tuple[float, float]]
 """From a branch, its entries, and what comes in during the epoch and at its end, to what leaves."""
 
 
-def tree_cost(tree: AggregateTree, allocation: Allocation, statistics: Statistics) -> TreeCost:
-    """The cost of a tree whose tables evict the least recently used entry."""
-    return walked_cost(tree, allocation, statistics.tuples, lru_tables(statistics))
+def tree_cost(
+    tree: AggregateTree,
+    allocation: Allocation,
+    statistics: Statistics,
+    model: TableModel | None = None,
+) -> TreeCost:
+    """The cost of a tree; tables behave as Lemma 6.1 says unless a model is given."""
+    leave = bounded_tables(statistics, model or zipf_tables(statistics))
+    return walked_cost(tree, allocation, statistics.tuples, leave)
 
 
-def lru_tables(statistics: Statistics) -> TableModel:
-    """Tables with eviction as in the Memory paper; those of queries hold everything."""
+def bounded_tables(statistics: Statistics, model: TableModel) -> Leave:
+    """Tables that evict when they are full; those of queries hold everything."""
 
     def leave(branch: Branch, entries: float, during: float, at_end: float) -> tuple[float, float]:
-        groups = statistics.groups(branch.node)
+        came = during + at_end
         if branch.asked:
-            return 0.0, min(groups, during + at_end)
-        alpha = statistics.alpha(branch.node)
-        out = float(leaving(entries, groups, alpha, during + at_end))
-        early = min(float(evicted(entries, groups, alpha)) * during, out)
+            return 0.0, min(statistics.groups(branch.node), came)
+        out = float(model(branch.node).leaving(entries, came))
+        held = min(entries, out)
+        early = (out - held) * during / came
         return early, out - early
 
     return leave
 
 
 def walked_cost(
-    tree: AggregateTree, allocation: Allocation, tuples: float, leave: TableModel
+    tree: AggregateTree, allocation: Allocation, tuples: float, leave: Leave
 ) -> TreeCost:
     """The cost of a tree under any model of a table."""
 

@@ -1,20 +1,23 @@
 """The cheapest allocation where all groups are equally frequent: Theorem 3 of the Memory paper.
 
-With f = 1 - b/g (Lemma 7.1) the cost is linear in the memory of each node, and the product of two memories has no
-negative factor. Moving memory between two nodes that are neither empty nor full is then concave in what is moved, so
-one of the two directions costs no more: some optimum gives every node nothing or all, but at most one. All memory is
-used, up to that of all groups, since more never costs more.
+With f = 1 - b/g (Lemma 7.1) the cost is linear in the memory of each node, and the product of two
+memories has no negative factor. Moving memory between two nodes that are neither empty nor full is
+then concave in what is moved, so one of the two directions costs no more: some optimum gives every
+node nothing or all, but at most one. All memory is used, up to that of all groups, since more never
+costs more.
 
-The theorem says nothing of *which* nodes are full. Here all choices are searched, with a bound: for a price λ of memory,
-cost + λ·memory is multilinear, so its least value is at a choice of nothing or all, which a dynamic program finds (the
-input of a node is that of the stream, of a query or of a full node above). Choices whose bound is above the best known
-cost are cut. λ is the one of the best bound. Where costs tie, whatever is found first stays; the cost is the same.
+The theorem says nothing of *which* nodes are full. Here all choices are searched, with a bound: for
+a price λ of memory, cost + λ·memory is multilinear, so its least value is at a choice of nothing or
+all, which a dynamic program finds (the input of a node is that of the stream, of a query or of a
+full node above). Choices whose bound is above the best known cost are cut. λ is the one of the best
+bound. Where costs tie, whatever is found first stays; the cost is the same.
 
-Empty nodes pass everything on, and a tree without them is cheaper. `greedy_tree` deletes them, as the paper does; this
-module allocates the tree it is given, and is optimal for it with empty nodes, too.
+Empty nodes pass everything on, and a tree without them is cheaper. `greedy_tree` deletes them, as
+the paper does; this module allocates the tree it is given, and is optimal for it with empty nodes,
+too.
 
-Time: O(nodes·depth) for each bound; exponentially many of them at worst, a few dozen in practice. After `_MOST_BOUNDS` the
-best known allocation is returned, with the bound that it has.
+Time: O(nodes·depth) for each bound; exponentially many of them at worst, a few dozen in practice.
+After `_MOST_BOUNDS` the best known allocation is returned, with the bound that it has.
 """
 
 from __future__ import annotations

@@ -1,0 +1,184 @@
+"""Data of figures 2 to 5 of the Memory paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from weft.experiments.memory.parameters import FITTED, Settings
+from weft.experiments.memory.plans import CONFIGURATIONS, OURS, PAPER, SLC, Outcome, Trace
+from weft.experiments.memory.zipf_fit import zipf_exponent
+from weft.experiments.reproduction import Data, Progress
+from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node, node_name
+from weft.optimizer.groupby.eviction import LEMMA, RANKS
+from weft.workloads.flows import PAIRS, epoch, random_pairs
+
+TITLES = {
+    "fig2": "Figure 2: records by rank of their group",
+    "fig3": "Figure 3: evictions by memory, models beside measured",
+    "fig4a": "Figure 4a: hash operations by memory",
+    "fig4b": "Figure 4b: SLC, during the epoch and at its end",
+    "fig4c": "Figure 4c: FPTAS, during the epoch and at its end",
+    "fig5": "Figure 5: hash operations saved, by number of queries",
+}
+_SWEEPS = {"fig4a": CONFIGURATIONS, "fig4b": (SLC,), "fig4c": (OURS, PAPER)}
+_RANKS = 80
+_ALL: Node = frozenset()
+
+
+class Run:
+    """One run: traces, and what several figures use, measured once."""
+
+    def __init__(self, figures: Sequence[str], settings: Settings, progress: Progress) -> None:
+        self.figures = figures
+        self.settings = settings
+        self._progress = progress
+        self._done = 0
+
+    def step(self, what: str) -> None:
+        self._progress(self._done, self.steps, what)
+        self._done += 1
+
+    def finish(self) -> None:
+        self._progress(self.steps, self.steps, "done")
+
+    @cached_property
+    def steps(self) -> int:
+        settings = self.settings
+        sweep = {each for figure in self.figures for each in _SWEEPS.get(figure, ())}
+        count = sum(figure in ("fig2", "fig3") for figure in self.figures)
+        count += len(sweep) * len(settings.memories)
+        if "fig5" in self.figures:
+            count += 2 * len(settings.size_memories) * len(self.query_sets)
+        return count
+
+    @cached_property
+    def trace(self) -> Trace:
+        settings = self.settings
+        return Trace(
+            [epoch(settings.seed, each, settings.records) for each in range(settings.epochs)]
+        )
+
+    @cached_property
+    def other_trace(self) -> Trace:
+        return Trace([epoch(self.settings.other_seed, 0, self.settings.other_records)])
+
+    @cached_property
+    def query_sets(self) -> list[tuple[Node, ...]]:
+        """Of figure 5; there is one set of all pairs."""
+        found: list[tuple[Node, ...]] = []
+        for size in self.settings.sizes:
+            sets = 1 if size == len(PAIRS) else self.settings.sets
+            found += [random_pairs(size, seed) for seed in range(1, sets + 1)]
+        return found
+
+    @cached_property
+    def sweep(self) -> Callable[[str], list[Outcome]]:
+        known: dict[str, list[Outcome]] = {}
+
+        def outcomes(configuration: str) -> list[Outcome]:
+            if configuration not in known:
+                known[configuration] = []
+                for memory in self.settings.memories:
+                    self.step(f"{configuration}, memory {memory:,.0f}")
+                    queries = random_pairs(self.settings.queries)
+                    known[configuration].append(self.trace.outcome(queries, memory, configuration))
+            return known[configuration]
+
+        return outcomes
+
+
+def ranks(run: Run) -> Data:
+    """Figure 2: frequency by rank, and the fitted line."""
+    run.step("frequencies")
+    series = []
+    for node in FITTED:
+        counts = run.trace.statistics.frequencies(node)
+        places = np.unique(np.geomspace(1, len(counts), _RANKS).astype(np.int64))
+        series.append(
+            {
+                "set": node_name(node),
+                "groups": len(counts),
+                "alpha": zipf_exponent(counts),
+                "rank": places.tolist(),
+                "records": counts[places - 1].tolist(),
+            }
+        )
+    return _data("fig2", run.settings, series)
+
+
+def evictions(run: Run) -> Data:
+    """Figure 3: the share of records that evict an entry, at the stream."""
+    run.step("evictions")
+    statistics, rows = run.trace.statistics, run.trace.statistics.tuples
+    series = []
+    for node in FITTED:
+        # One child is enough to count what leaves: an operation of the child for each.
+        tree = AggregateTree([Branch(node, False, [Branch(_ALL, True)])])
+        entries = [max(1, round(share * statistics.groups(node))) for share in run.settings.shares]
+        measured = [
+            run.trace.run(tree, {node: float(held)}, OURS)[0].operations[node].evicted / rows
+            for held in entries
+        ]
+        model = run.trace.models[OURS](node)
+        alpha = statistics.alpha(node)
+        series.append(
+            {
+                "set": node_name(node),
+                "alpha": alpha,
+                "share": list(run.settings.shares),
+                "measured": measured,
+                "lemma": LEMMA.evicted(entries, statistics.groups(node), alpha).tolist(),
+                "ranks": RANKS.evicted(entries, statistics.groups(node), alpha).tolist(),
+                "recency": [(float(model.leaving(held, rows)) - held) / rows for held in entries],
+            }
+        )
+    return _data("fig3", run.settings, series)
+
+
+def memory_sweep(figure: str, run: Run) -> Data:
+    """Figure 4: operations of an epoch, for every memory and configuration."""
+    series = [
+        outcome.to_json()
+        for configuration in _SWEEPS[figure]
+        for outcome in run.sweep(configuration)
+    ]
+    return _data(figure, run.settings, series)
+
+
+def query_sweep(run: Run) -> Data:
+    """Figure 5: what FPTAS saves of SLC's operations, on average over the sets of a size."""
+    found: dict[tuple[float, int], list[tuple[float, float]]] = {}
+    for queries in run.query_sets:
+        for memory in run.settings.size_memories:
+            counted = []
+            for configuration in (OURS, SLC):
+                run.step(f"{len(queries)} queries, {configuration}, memory {memory:,.0f}")
+                counted.append(run.other_trace.outcome(queries, memory, configuration).counted)
+            found.setdefault((memory, len(queries)), []).append((counted[0], counted[1]))
+    series = [
+        {
+            "memory": memory,
+            "queries": list(run.settings.sizes),
+            "saved": [
+                float(np.mean([1 - ours / theirs for ours, theirs in found[memory, size]]))
+                for size in run.settings.sizes
+            ],
+            "fptas": [[ours for ours, _ in found[memory, size]] for size in run.settings.sizes],
+            "slc": [[theirs for _, theirs in found[memory, size]] for size in run.settings.sizes],
+        }
+        for memory in run.settings.size_memories
+    ]
+    return _data("fig5", run.settings, series)
+
+
+def _data(figure: str, settings: Settings, series: list[dict[str, Any]]) -> Data:
+    return {
+        "figure": figure,
+        "title": TITLES[figure],
+        "settings": settings.to_json(),
+        "series": series,
+    }
