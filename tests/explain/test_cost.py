@@ -58,14 +58,14 @@ def test_one_node_by_equation_four() -> None:
         rate=500.0,
     )
     cost = found.to_json()["streams"][0]["cost"]
-    # edges of a and b: 0 10 15 20 in thirty seconds; c reads the same fragments
+    # edges of a and b: 0 10 15 20 in thirty seconds; c selects rows, and has a node of its own
     shared_rate = 4 / 30
     assert cost["rate_is"] == "given"
     assert cost["plain_spark"] == pytest.approx(500 * (6 + 2 + 1))
     assert cost["alone"] == pytest.approx(3 * 500 + 6 / 10 + 2 / 15 + 1 / 10)
-    assert cost["level1"] == 500
+    assert cost["level1"] == 2 * 500
     assert cost["level2"] == 0, "no group has fragments of its own"
-    assert cost["level3"] == pytest.approx(shared_rate * (6 + 2 + 1))
+    assert cost["level3"] == pytest.approx(shared_rate * (6 + 2) + 1 / 10)
     assert cost["saves"] == pytest.approx(cost["alone"] / cost["shared"])
 
 

@@ -34,7 +34,7 @@ def test_every_node_is_named_once_and_referred_to() -> None:
     found = explained(HOT + HUNDREDS)
     text = str(found)
     heads = re.findall(r"^(N\d+)  ", text, re.MULTILINE)
-    assert heads == ["N1", "N2"]
+    assert heads == ["N1", "N2", "N3"], "hot selects by channel: apart from the others"
     stream = found.to_json()["streams"][0]
     assert [node["label"] for node in stream["nodes"]] == heads
     hot = next(query for query in stream["queries"] if query["name"] == "hot")
@@ -51,7 +51,7 @@ def test_one_query_shows_its_company() -> None:
     text = str(explained(HOT + HUNDREDS, only="hot"))
     assert text.startswith("query hot (shared)")
     assert "1 h every 1 min: a row is in 60 of them" in text
-    assert "channel = 'Google' (bit 0 of N1)" in text
+    assert "channel = 'Google' (P1 of N1)" in text
     assert "count(*) > 5" in text
     assert "N2  by auction, distinct bidder, with no other query" in text
     assert "q003" in text and "q150" not in text

@@ -68,7 +68,7 @@ def test_long_lists_are_cut_in_text_only() -> None:
     many = numbered(
         "SELECT COUNT(*) AS n FROM bids WHERE price > {n} GROUP BY window(ts, '1 hour')", 30
     )
-    shares = {f"(`price` > {n})": Selectivity(1.0, 2.0) for n in range(1, 31)}
+    shares = {f"(`price` >= {n + 1}L)": Selectivity(1.0, 2.0) for n in range(1, 31)}
     shown = explained(many).with_statistics({"bids": StreamStatistics(selectivities=shares)})
     assert "… and 22 more" in str(shown).split("statistics after")[1]
     assert len(shown.to_json()["streams"][0]["statistics"]["selectivities"]) == 30

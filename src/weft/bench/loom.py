@@ -20,10 +20,10 @@ from weft.bench.measure import (
 )
 from weft.bench.scratch import fresh
 from weft.workloads.events import WATERMARK
-from weft.workloads.windows import WindowQuery
+from weft.workloads.named import Named
 
 
-def register(w: weft.Weft, queries: Sequence[WindowQuery]) -> float:
+def register(w: weft.Weft, queries: Sequence[Named]) -> float:
     """Register the queries as one change; the seconds it took."""
     started = time.perf_counter()
     with w.changes():
@@ -35,7 +35,7 @@ def register(w: weft.Weft, queries: Sequence[WindowQuery]) -> float:
 def opened(
     spark: SparkSession,
     source: DataFrame,
-    queries: Sequence[WindowQuery],
+    queries: Sequence[Named],
     checkpoint: Path,
     **settings: Any,
 ) -> tuple[weft.Weft, float]:
@@ -72,7 +72,7 @@ def measured(spark: SparkSession, w: weft.Weft, name: str) -> Measurement:
 
 
 def shared(
-    spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: Path, name: str
+    spark: SparkSession, source: DataFrame, queries: Sequence[Named], work: Path, name: str
 ) -> Measurement:
     """Register the queries in a new checkpoint and measure them; registering is outside, and
     measured for itself."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-NAMES = ("windows", "rows", "plan", "quality", "calibrate", "statistics")
+NAMES = ("windows", "mixed", "rows", "plan", "quality", "calibrate", "statistics")
 
 
 def bench(
@@ -29,6 +29,10 @@ def bench(
 
         _parts(only, ())
         row_windows.main(json=as_json, rows_millions=rows, work=work)
+    elif name == "mixed":
+        from weft.bench import mixed
+
+        mixed.main(json=as_json, only=_parts(only, mixed.PARTS), rows_millions=rows, work=work)
     elif name == "plan":
         from weft.bench import plan
 

@@ -45,12 +45,13 @@ def _part(outline: Outline, name: str) -> dict[str, Any]:
     if isinstance(found, FallbackNote):
         return body | {"status": "fallback", **_fallback(found)}
     stream, query = found
+    group = stream.group_of(query)
     return body | {
         "status": "shared",
         "stream": stream.name,
         **_query(stream, query),
         "node_details": [_node(node, stream.axis) for node in stream.nodes_of(query)],
-        "group_details": _group(stream.group_of(query)),
+        "group_details": _group(group) if group else None,
     }
 
 
@@ -67,7 +68,7 @@ def _stream(stream: StreamView) -> dict[str, Any]:
         "groups": [_group(group) for group in stream.groups],
         "queries": [_query(stream, query) for query in stream.plan.queries],
         "cost": {"model": _model(stream), **_cost(stream.cost, stream.rate_is)},
-        "sharing": asdict(stream.plan.sharing),
+        "sharing": {**asdict(stream.plan.sharing), "passes": list(stream.plan.sharing.passes)},
         "seconds_per_second": {**asdict(stream.seconds), "total": stream.seconds.total},
     }
     if stream.measured is not None:
@@ -99,9 +100,19 @@ def _node(node: NodeView, axis: Axis) -> dict[str, Any]:
             **_edge_rate(node.cost.fragments),
         },
         "predicates": [
-            {"bit": bit, "sql": readable(predicate.sql)}
-            for bit, predicate in enumerate(node.node.predicates)
+            {"label": f"P{number}", "sql": readable(predicate.sql)}
+            for number, predicate in enumerate(node.node.predicates, 1)
         ],
+        "selects_by": node.selects_by,
+        "index": {
+            "searched": [
+                {"attribute": readable(cut.attribute), "classes": len(set(cut.classes))}
+                for cut in node.node.signature.cuts
+            ],
+            "bits": [readable(sql) for sql in node.node.signature.bits],
+        },
+        "parent": node.parent,
+        "intermediate": node.node.intermediate,
         "keeps_all_rows": node.node.keeps_all_rows,
         "partials": [
             {
@@ -130,7 +141,7 @@ def _group(group: GroupView) -> dict[str, Any]:
         "label": group.label,
         "node": group.node,
         "predicate": group.predicate,
-        "bit": group.bit,
+        "predicate_label": group.number,
         "queries": group.names,
         "overlap": group.overlap,
         "coarse_fragments": group.fragments is not None,
@@ -151,11 +162,11 @@ def _query(stream: StreamView, query: Query) -> dict[str, Any]:
             "text": stream.axis.window(window),
         },
         "keys": [readable(key.sql) for key in query.keys],
-        "predicate": group.predicate,
+        "predicate": readable(query.predicate.sql) if query.predicate else None,
         "aggregates": [aggregate_label(aggregate) for aggregate in query.aggregates],
         "columns": [{"name": column.name, "type": column.type} for column in query.columns],
         "nodes": [node.label for node in stream.nodes_of(query)],
-        "group": group.label,
+        "group": group.label if group else None,
         "operations_per_second": {
             "alone": query_cost(query, stream.cost.rate),
             "plain_spark": stream.cost.rate * window.overlap,

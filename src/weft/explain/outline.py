@@ -12,7 +12,7 @@ from typing import Literal as OneOf
 
 from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
 from weft.algebra.partial import Partial
-from weft.algebra.plan import Fragments, Node, SharedPlan
+from weft.algebra.plan import OTHER, Fragments, Node, SharedPlan
 from weft.algebra.query import Query
 from weft.explain.axis import Axis, axis_of
 from weft.explain.cost import (
@@ -89,7 +89,7 @@ class GroupView:
 
     label: str
     node: str
-    bit: int | None
+    number: str | None
     predicate: str | None
     queries: tuple[Query, ...]
     edge_rate: EdgeRate
@@ -123,6 +123,13 @@ class NodeView:
     partials: tuple[PartialView, ...]
     readers: tuple[Query, ...]
     groups: tuple[GroupView, ...]
+    parent: str | None = None
+    """The label of the node that this one is computed from; None: the stream."""
+
+    @property
+    def selects_by(self) -> list[str]:
+        """The attributes beside its keys by which its predicates select."""
+        return ["other conditions" if s == OTHER else readable(s) for s in self.node.selectors]
 
     @property
     def keys(self) -> list[str]:
@@ -136,7 +143,10 @@ class NodeView:
     def title(self) -> str:
         """What the node groups by, in a few words."""
         title = f"by {', '.join(self.keys)}" if self.keys else "one group"
-        return title + (f", distinct {', '.join(self.distinct)}" if self.distinct else "")
+        title += f", distinct {', '.join(self.distinct)}" if self.distinct else ""
+        title += f", selecting by {', '.join(self.selects_by)}" if self.selects_by else ""
+        title += f", from {self.parent}" if self.parent else ""
+        return title + (", an intermediate" if self.node.intermediate else "")
 
     @property
     def names(self) -> list[str]:
@@ -175,9 +185,9 @@ class StreamView:
     def groups(self) -> list[GroupView]:
         return [group for node in self.nodes for group in node.groups]
 
-    def group_of(self, query: Query) -> GroupView:
-        """The weave group of a query."""
-        return self._group_by_query[query.id]
+    def group_of(self, query: Query) -> GroupView | None:
+        """The weave group of a query; None if no row can satisfy its predicate."""
+        return self._group_by_query.get(query.id)
 
     def nodes_of(self, query: Query) -> list[NodeView]:
         """The nodes that a query reads."""
@@ -244,25 +254,27 @@ def _stream(
             readers[node_id] += queries
     order = {query.id: place for place, query in enumerate(plan.queries)}
     coarse: dict[Fragments, EdgeRate] = {}
+    labels = {node.id: f"N{number}" for number, node in enumerate(plan.nodes, nodes + 1)}
     views = []
-    for number, node in enumerate(plan.nodes, nodes + 1):
-        label = f"N{number}"
+    for node in plan.nodes:
+        label = labels[node.id]
         own = []
         for group in plan.groups:
             if group.node == node.id:
                 groups += 1
                 members = tuple(plan.query_by_id[name] for name in group.queries)
-                bit, predicate = _bit(node, group.predicate)
+                known, predicate = _number(node, group.predicate)
                 read = costs[node.id].fragments
                 if group.fragments is not None:
                     read = coarse.setdefault(group.fragments, fragment_rate(group.fragments))
                 view = GroupView(
-                    f"G{groups}", label, bit, predicate, members, read, group.fragments
+                    f"G{groups}", label, known, predicate, members, read, group.fragments
                 )
                 own.append(view)
         reading = tuple(sorted(readers[node.id], key=lambda query: order[query.id]))
         named = _partials(node, reading, plan)
-        views.append(NodeView(label, node, costs[node.id], named, reading, tuple(own)))
+        above = None if node.parent is None else labels[node.parent]
+        views.append(NodeView(label, node, costs[node.id], named, reading, tuple(own), above))
     sharing = replace(plan.sharing, rate=rate)
     if measured is not None and measured.keys:
         sharing = replace(sharing, keys=measured.keys)
@@ -278,12 +290,12 @@ def _rate(given: float | None, measured: Measured | None) -> tuple[float, RateIs
     return ASSUMED_RATE, "assumed"
 
 
-def _bit(node: Node, predicate: str | None) -> tuple[int | None, str | None]:
+def _number(node: Node, predicate: str | None) -> tuple[str | None, str | None]:
     if predicate is None:
         return None, None
-    for bit, known in enumerate(node.predicates):
+    for number, known in enumerate(node.predicates, 1):
         if known.sql == predicate:
-            return bit, readable(predicate)
+            return f"P{number}", readable(predicate)
     return None, readable(predicate)
 
 

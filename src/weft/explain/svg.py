@@ -149,7 +149,7 @@ def _node(canvas: Canvas, placed: _Placed, only: str | None) -> None:
         box.line(f"fragments {_fragments(node, placed.axis)}")
         bits = len(node.node.predicates)
         carried = counted(len(node.partials) + 1, "partial")
-        box.line(f"{carried}, {counted(bits, 'predicate bit')}" if bits else carried)
+        box.line(f"{carried}, {counted(bits, 'predicate')}" if bits else carried)
         box.line(f"read by {counted(len(node.readers), 'query', 'queries')}", quiet=True)
 
 

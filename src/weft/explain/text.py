@@ -116,8 +116,8 @@ def _node(node: NodeView, axis: Axis) -> Iterator[str]:
     yield f"{node.label}  {node.title}"
     yield from _item("fragments", _fragments(node.node.fragments, node.cost.fragments, axis))
     predicates = [
-        f"bit {bit}  {readable(predicate.sql)}"
-        for bit, predicate in enumerate(node.node.predicates)
+        f"P{number}  {readable(predicate.sql)}"
+        for number, predicate in enumerate(node.node.predicates, 1)
     ]
     if predicates:
         if not node.node.keeps_all_rows:
@@ -129,6 +129,7 @@ def _node(node: NodeView, axis: Axis) -> Iterator[str]:
             shown = predicates
         for place, predicate in enumerate(shown):
             yield from _item("predicates" if place == 0 else "", predicate)
+        yield from _item("index", _index(node))
     labels = ["count of rows", *(partial.label for partial in node.partials)]
     yield from _item("partials", ", ".join(labels))
     yield from _item("read by", _names(node.names))
@@ -141,11 +142,23 @@ def _node(node: NodeView, axis: Axis) -> Iterator[str]:
         yield f"    … and {more} with {counted(queries, 'query', 'queries')}"
 
 
+def _index(node: NodeView) -> str:
+    """How rows are told apart by the predicates."""
+    signature = node.node.signature
+    parts = [
+        f"a search for {readable(cut.attribute)} ({len(set(cut.classes)):,} classes)"
+        for cut in signature.cuts
+    ]
+    if signature.bits:
+        parts.append(counted(len(signature.bits), "bit"))
+    return ", ".join(parts) or "the keys"
+
+
 def _group(group: GroupView, axis: Axis) -> Iterator[str]:
     if group.predicate is None:
         reads = "all rows"
-    elif group.bit is not None:
-        reads = f"bit {group.bit}"
+    elif group.number is not None:
+        reads = group.number
     else:
         reads = group.predicate
     if group.fragments is not None:
@@ -271,8 +284,10 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
     windows = figure(query.window.overlap)
     yield from _item("window", f"{axis.window(query.window)}: a row is in {windows} of them")
     yield from _item("keys", ", ".join(readable(key.sql) for key in query.keys) or "none")
-    if group.predicate is not None:
-        yield from _item("predicate", f"{group.predicate} (bit {group.bit} of {group.node})")
+    if group is None:
+        yield from _item("predicate", "no row can satisfy it: it costs nothing, and has no results")
+    elif group.predicate is not None:
+        yield from _item("predicate", f"{group.predicate} ({group.number} of {group.node})")
     aggregates = [aggregate_label(aggregate) for aggregate in query.aggregates]
     yield from _item("aggregates", ", ".join(aggregates) or "none")
     if query.having is not None:
@@ -294,9 +309,10 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
                 more = len(partial.readers) - 1
                 shared = f"with {counted(more, 'other', 'others')}" if more else "alone"
                 yield from _item("", f"partial {partial.label}, {shared}")
-    mates = [name for name in group.names if name != query.name]
-    company = f"with {_names(mates)}" if mates else "alone"
-    yield from _item("weave group", f"{group.label}  {company}")
+    if group is not None:
+        mates = [name for name in group.names if name != query.name]
+        company = f"with {_names(mates)}" if mates else "alone"
+        yield from _item("weave group", f"{group.label}  {company}")
     yield from _item("operations", _query_operations(stream, query))
 
 

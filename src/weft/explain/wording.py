@@ -17,7 +17,9 @@ _UNITS = (
     (1_000_000, "s"),
     (1_000, "ms"),
 )
-_QUOTED = re.compile(r"'(?:\\.|[^'\\])*'|`(?P<name>[A-Za-z_]\w*)`")
+_QUOTED = re.compile(
+    r"'(?:\\.|[^'\\])*'|`(?P<name>[A-Za-z_]\w*)`|`[^`]*`|(?<![\w.])(?P<number>-?\d+)[LSY]\b"
+)
 _NAME = re.compile(r"'(?:\\.|[^'\\])*'|\b(?P<name>[ak]\d+|window_start|window_end)\b")
 
 
@@ -141,7 +143,7 @@ def readable(sql: str) -> str:
     >>> readable("((`price` >= 10) AND (`a b` = '`x`'))")
     "(price >= 10) AND (`a b` = '`x`')"
     """
-    text = _QUOTED.sub(lambda found: found["name"] or found[0], sql)
+    text = _QUOTED.sub(lambda found: found["name"] or found["number"] or found[0], sql)
     while text.startswith("(") and _closing(text) == len(text) - 1:
         text = text[1:-1]
     return text

@@ -9,7 +9,7 @@ through the middle half of the micro-batch from one sample to the next, which ou
 Keys are hashed and predicates tried on these rows; everything else is NumPy on the driver.
 
 Bounded: at most `_MOST_KEYS` keys, `_MOST_PREDICATES` predicates (those least known first, so all have
-their turn) and `_MOST_SKETCHES` sketches at a time; after the first two samples at most 2 % of the time
+their turn) and `_MOST_SKETCHES` sketches at a time; after the first sample at most 2 % of the time
 of all steps. Expressions that can raise are left out. Rows
 without event time are, too: level 1 drops them.
 """
@@ -50,7 +50,7 @@ _logger = logging.getLogger("weft")
 class Sampling:
     """Collects the statistics of one stream, and hands them to `keep`.
 
-    The first two micro-batches with at least 1000 rows are sampled, so that plans soon have something
+    The first micro-batch with at least 1000 rows is sampled, so that plans soon have something
     to go by; then every `every`-th (0: none), unless sampling has taken more than 2 % of the time of
     all steps so far.
     """

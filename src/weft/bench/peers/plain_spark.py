@@ -22,15 +22,15 @@ from weft.bench.measure import (
 )
 from weft.bench.scratch import fresh
 from weft.workloads.events import WATERMARK
+from weft.workloads.named import Named
 from weft.workloads.stored import StoredStream
-from weft.workloads.windows import WindowQuery
 
 
 def plain_spark(
     spark: SparkSession,
     stream: StoredStream,
     files_per_batch: int,
-    queries: Sequence[WindowQuery],
+    queries: Sequence[Named],
     work: Path,
 ) -> Measurement:
     """Run the queries on the whole stream and measure them."""
@@ -57,9 +57,7 @@ def plain_spark(
     )
 
 
-def _start(
-    spark: SparkSession, source: DataFrame, query: WindowQuery, folder: Path
-) -> StreamingQuery:
+def _start(spark: SparkSession, source: DataFrame, query: Named, folder: Path) -> StreamingQuery:
     view = f"events_{query.name}"
     source.withWatermark("ts", WATERMARK).createOrReplaceTempView(view)
     result = spark.sql(query.sql.replace("FROM events", f"FROM {view}"))
