@@ -53,6 +53,8 @@ MESSAGES: dict[str, str] = {
     "checkpoint of its own",
     "NEWER_FORMAT": "{path} was written by a newer weft (format {found}, this one reads up to "
     "{known}). Update weft; nothing was changed",
+    "OLDER_FORMAT": "{path} was written by an older weft (format {found}, this one reads {known}). "
+    "Finish it with the weft that wrote it, or start over with a new checkpoint; nothing was changed",
     "DAMAGED": "{path} is damaged: {detail}. Restore it from a copy, or start over with a new "
     "checkpoint; nothing was changed",
     "SETTINGS_CHANGED": "the checkpoint was made with {setting}={found}, this session has "

@@ -86,10 +86,12 @@ def counted_operations(
     program: Program, new: Mapping[str, Sequence[Shards]], woven: Woven
 ) -> dict[str, int]:
     """The aggregate operations of a step at each level, as the papers count them: rows into
-    fragments, fragments into coarse fragments, fragments into windows."""
+    fragments, fragments into coarse fragments, fragments into windows. What passes through the
+    aggregate tree below the first level, and through intermediates, is not counted."""
     level1 = sum(
         int(shards.rows.counts.sum())
         for node in program.plan.nodes
+        if node.parent is None
         for shards in new.get(node.id, ())
     )
     level2 = sum(

@@ -42,6 +42,8 @@ def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identi
         raise CheckpointError("DAMAGED", path=_FILE, detail="its format is no number")
     if found["format"] > FORMAT:
         raise CheckpointError("NEWER_FORMAT", path=storage.uri, found=found["format"], known=FORMAT)
+    if found["format"] < FORMAT:
+        raise CheckpointError("OLDER_FORMAT", path=storage.uri, found=found["format"], known=FORMAT)
     if project is not None and found["project"] != project:
         raise CheckpointError(
             "FOREIGN_CHECKPOINT",

@@ -17,7 +17,8 @@ from weft.algebra.plan import SharedPlan
 from weft.errors import CheckpointError
 from weft.runtime.storage import Storage, to_json
 
-FORMAT = 1
+FORMAT = 2
+"""2: nodes have signatures (cuts and bits) and parents; 1 had a bit for every predicate."""
 KEPT_COMMITS = 20
 
 _YOUNGER = {"numbering"}

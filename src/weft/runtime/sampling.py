@@ -82,7 +82,12 @@ class Sampling:
         if not self._every:
             return
         time_ = F.expr(plan.stream.time_micros)
-        counts = rows.agg(F.count(time_), F.min(time_), F.max(time_)).collect()[0]
+        try:
+            counts = rows.agg(F.count(time_), F.min(time_), F.max(time_)).collect()[0]
+        except Exception as error:
+            reason = str(error).split("\n", 1)[0]
+            _logger.warning("stream %s: no first look at its rows: %s", plan.stream.name, reason)
+            return
         if counts[0] < _ENOUGH_ROWS or counts[2] <= counts[1]:
             return
         rate = counts[0] * 1e6 / (counts[2] - counts[1])
