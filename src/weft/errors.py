@@ -41,6 +41,7 @@ MESSAGES: dict[str, str] = {
     # running
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
     "UNKNOWN_SETTING": "there is no {name} '{value}'; there are {known}",
+    "BAD_SETTING": "{name} cannot be {value!r}: {detail}",
     "NOTHING_TO_RUN": "no query is registered",
     "NOT_RUNNING": "nothing is running",
     "NO_RESULTS": "the results of '{name}' went to the sink {sink}, which weft cannot read back",

@@ -284,6 +284,32 @@ def test_a_fallback_runs_beside_and_a_folder_of_its_own_takes_the_results(
     assert "[NO_RESULTS] the results of 'first' went to the sink console" in refused.stderr
 
 
+def test_windows_of_rows_are_queries_like_others(tmp_path: Path, spark: SparkSession) -> None:
+    """Twelve rows are before the last watermark: 0…10 and 11, of which 12 make three windows."""
+    sql = "SELECT window.start, SUM(price) AS total FROM bids [RANGE 8 ROWS SLIDE 4 ROWS]"
+    folder = project(tmp_path, YAML, rows=sql, minutes=PER_MINUTE)
+    put_bids(folder)
+    assert "2 queries are shared" in weft("check", folder).stdout
+    ran = weft("run", folder, "--available-now")
+    assert ran.exit_code == 0, ran.output
+    assert "bids@rows flush: 12 rows" in ran.stdout
+    assert "12 rows numbered" in ran.stdout
+    prices = [10 * auction + minute for minute in range(5) for auction in range(3)]
+    found = json.loads(weft("results", folder, "rows", "--json").stdout)
+    assert found == [
+        {"start": start, "total": sum(prices[max(start, 0) : start + 8])} for start in (-4, 0, 4)
+    ]
+    listed = {
+        row["name"]: row["status"] for row in json.loads(weft("list", folder, "--json").stdout)
+    }
+    assert listed == {"rows": "active", "minutes": "active"}
+    times, rows = json.loads(weft("explain", folder, "--analyze", "--json").stdout)["streams"]
+    assert (times["stream"], rows["stream"]) == ("bids", "bids@rows")
+    assert rows["queries"][0]["window"]["text"] == "8 rows every 4 rows"
+    assert (rows["unit"], rows["measured"]["rows"], rows["measured"]["results"]) == ("row", 12, 3)
+    assert "rows of bids, numbered" in weft("explain", folder).stdout
+
+
 def test_registering_before_the_first_run_opens_the_source(
     tmp_path: Path, spark: SparkSession
 ) -> None:

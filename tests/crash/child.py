@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.crash.workload import DDL, QUERIES
+from tests.crash.workload import DDL, QUERIES, ROW_QUERIES
 
 import weft
 from weft.runtime.class_archive import java_options
@@ -39,11 +39,11 @@ def register(w: weft.Weft, names: list[str]) -> None:
             w.drop(name)
         for name in names:
             if name not in live:
-                w.register(name, QUERIES[name])
+                w.register(name, {**QUERIES, **ROW_QUERIES}[name])
 
 
 def main() -> None:
-    folder, names = Path(sys.argv[1]), sys.argv[2:] or list(QUERIES)
+    folder, names = Path(sys.argv[1]), sys.argv[2:] or [*QUERIES, *ROW_QUERIES]
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 

@@ -14,25 +14,25 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.crash import workload
 from tests.crash.child import open_weft, register
-from tests.oracle import compare, model
+from tests.oracle import compare, model, rows
 from tests.oracle.plain_spark import python_rows, write_batches
 from tests.support.harness import session
 
 pytestmark = pytest.mark.crash
 
-#: In this order, each process is killed at the next place: on the first batch until it is
-#: committed, then on later ones.
+#: In this order, each process is killed at the next place. A batch is run by the stream's own
+#: loom, then by that of its row windows; after a kill between them, by the second alone.
 PLACES = [
-    "after_plan:1",
+    "after_plan:1",  # the stream's, on the first batch
     "after_intent:1",
     "after_state:1",
-    "after_results:1",
-    "before_commit:1",
     "after_commit:1",
-    "after_cleanup:2",
-    "before_commit:2",
+    "after_numbering:1",  # that of the row windows, on the first batch
+    "after_cleanup:2",  # the stream's, on the second batch
+    "after_results:1",  # that of the row windows, on the second batch
+    "before_commit:3",  # the same, on the third
 ]
-ALL = list(workload.QUERIES)
+ALL = [*workload.QUERIES, *workload.ROW_QUERIES]
 
 
 def run_child(folder: Path, *names: str, kill_at: str = "") -> int:
@@ -65,6 +65,9 @@ def write_input(folder: Path, first: int = 0, last: int = workload.BATCHES) -> N
 
 
 def expected(name: str) -> list[tuple[int, tuple[object, ...]]]:
+    if name in workload.ROW_SPECS:
+        spec = workload.ROW_SPECS[name]
+        return rows.run(spec, workload.SCHEMA, workload.batches(), workload.DELAY)
     spec = workload.SPECS[name]
     return model.run(spec, workload.SCHEMA, workload.batches(), workload.DELAY)
 
@@ -75,9 +78,9 @@ def assert_complete(spark: SparkSession, folder: Path, names: list[str] = ALL) -
     register(w, names)
     w.start(availableNow=True).awaitTermination()
     for name in names:
-        rows = [(0, row) for row in python_rows(w.results(name).toArrow())]
-        compare.assert_same(rows, expected(name), batch_ids=False)
-        assert rows
+        found = [(0, row) for row in python_rows(w.results(name).toArrow())]
+        compare.assert_same(found, expected(name), batch_ids=False)
+        assert found
 
 
 def test_kills_at_each_step_of_the_protocol(spark: SparkSession, tmp_path: Path) -> None:

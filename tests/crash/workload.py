@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.oracle.expressions import Aggregate, Column, Comparison, Literal, WindowColumn
+from tests.oracle.rows import RowWindow
 from tests.oracle.sparktypes import BIGINT, DOUBLE, STRING, TIMESTAMP
 from tests.oracle.spec import Item, Query, Window
 
@@ -39,6 +40,15 @@ SPECS: dict[str, Query] = {
     "spread": _query(Window(10 * SECOND, SECOND), None, Aggregate("var_samp", (_X,))),
 }
 QUERIES = {name: spec.sql("s") for name, spec in SPECS.items()}
+
+#: Windows of rows, for the tests that run them beside the others.
+ROW_SPECS: dict[str, Query] = {
+    "row_sums": _query(RowWindow(40, 15), None, Aggregate("sum", (_V,))),
+    "row_sample": _query(
+        RowWindow(5, 20), Comparison(">", _V, Literal(3, BIGINT)), Aggregate("first", (_X,))
+    ),
+}
+ROW_QUERIES = {name: spec.sql("s") for name, spec in ROW_SPECS.items()}
 
 
 def batches() -> list[list[dict[str, object]]]:

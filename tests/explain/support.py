@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from weft.algebra.numbered import numbered as row_stream
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.algebra.types import SqlType
 from weft.explain import Explanation, FallbackNote, explain
-from weft.optimizer.share import Weaving, share
+from weft.optimizer.gtweave import Weaving, share
 from weft.sql import AnalysisProblem, bind, statements
 
 COLUMNS = {
@@ -54,7 +55,8 @@ def explained(
             queries.append(bound)
         else:
             notes.append(FallbackNote(name, bound.stream, bound.reason))
-    plans = [_plan(schema, queries, weaving) for schema in streams.values()]
+    schemas = [each for schema in streams.values() for each in (schema, row_stream(schema))]
+    plans = [_plan(schema, queries, weaving) for schema in schemas]
     return explain([plan for plan in plans if plan.queries], notes, only, rate=rate)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +18,12 @@ from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Call, Expression, Literal, Ref
 from weft.algebra.window import Window
 from weft.kernel import positions
-from weft.kernel.coalesce import coalesced, interceded
+from weft.kernel.coalesce import coalesced
+from weft.kernel.intercede import pool_fragments
 from weft.kernel.program import Program, compile_program
 from weft.kernel.state import EMPTY, Encoders, NodeState, load
 from weft.kernel.weave import Step, Woven, weave
-from weft.optimizer.share import Parts, share
+from weft.optimizer.gtweave import Parts, share
 from weft.runtime.versions import ALWAYS
 
 STREAM = StreamSchema("s", (Field("ts", "timestamp"), Field("k", "string")), "ts", 0)
@@ -67,7 +68,7 @@ def fragment_table(node: Node, rows: list[Row]) -> pa.Table:
     columns: dict[str, list[Any]] = defaultdict(list)
     for (end, signature, key), members in groups.items():
         columns["fragment_end"].append(end)
-        if node.words:
+        if node.signature.words:
             columns["s0"].append(signature)
         for index, part in enumerate(key):
             columns[f"k{index}"].append(part)
@@ -107,6 +108,9 @@ class Drawn:
             found[self._parts[int(query.id[2:]) % len(self._parts)]].append(query)
         return Parts(self._levels, list(found.values()))
 
+    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
+        return nodes
+
 
 def states(
     program: Program, portions: list[list[Row]]
@@ -126,8 +130,8 @@ def states(
             new = load(table, node, encoders[node.base])
             for name, pool in program.pools.items():
                 if pool.node == node.id:
-                    coarse = new if pool.fragments is None else interceded(new, pool.fragments)
-                    found[name] = found.get(name, EMPTY).merged(coarse)
+                    own = pool_fragments(new, pool, encoders[node.base].keys)
+                    found[name] = found.get(name, EMPTY).merged(own)
     return found, encoders
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from weft.algebra import codec
 from weft.algebra.aggregate import Aggregate
-from weft.algebra.plan import WORD_BITS
+from weft.algebra.condition import condition
 from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
-from weft.algebra.scalar import Expression, Ref
+from weft.algebra.scalar import Call, Expression, Literal, Ref
+from weft.algebra.signature import WORD_BITS, Signature
 from weft.algebra.window import Window
-from weft.optimizer.share import share
+from weft.optimizer.gtweave import share
 
 STREAM = StreamSchema(
     "s", (Field("ts", "timestamp"), Field("k", "string"), Field("v", "bigint")), "ts", 0
@@ -64,7 +65,26 @@ def test_equal_predicates_are_one_bit_and_other_keys_another_node() -> None:
 
 def test_a_thousand_predicates_take_several_words() -> None:
     plan = share(1, STREAM, [query(i, predicate=equals(i)) for i in range(1000)], {})
-    assert plan.nodes[0].words == -(-1000 // WORD_BITS)
+    assert plan.nodes[0].signature.words == -(-1000 // WORD_BITS)
+
+
+def indexed(number: int) -> Expression:
+    found = condition(Call("=", (Ref("v", "bigint"), Literal(number, "bigint")), "boolean"))
+    return Expression(found.sql, "boolean", ("v",), condition=found)
+
+
+def test_a_thousand_equality_conditions_are_one_cut() -> None:
+    plan = share(1, STREAM, [query(i, predicate=indexed(i * 2)) for i in range(1000)], {})
+    (node,) = plan.nodes
+    (cut,) = node.signature.cuts
+    assert not node.signature.bits
+    assert len(set(cut.classes)) == 1001
+
+
+def test_conditions_on_a_key_need_no_signature() -> None:
+    plan = share(1, STREAM, [query(i, keys=(V,), predicate=indexed(i)) for i in range(1000)], {})
+    (node,) = plan.nodes
+    assert node.signature == Signature()
 
 
 def test_a_distinct_argument_is_a_node_of_its_own() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.explain.support import BIDS, explained
 
 from weft.algebra.plan import SharedPlan, Sharing
-from weft.optimizer.share import share
+from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving
-from weft.runtime.replanning import drifted, pays, updated_measures
+from weft.runtime.replanning import drifted, groups_drifted, pays, updated_measures
+from weft.stats import JointSample, StreamStatistics
 
 SQL = """-- name: alert
     SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '2 seconds', '1 second');
@@ -48,6 +50,23 @@ def test_drift_is_a_factor_in_any_measure() -> None:
     assert drifted(then, Sharing("triweave", rate=100.0, keys=10.0, step=1.0, measured=True), 2.0)
     assert not drifted(Sharing(), Sharing(), 2.0), "nothing is measured yet"
     assert drifted(Sharing(), Sharing(measured=True), 2.0), "the first measurement"
+
+
+def test_groups_of_a_node_that_drift_are_seen_where_samples_know_them() -> None:
+    by_auction = """SELECT auction, COUNT(*) AS n FROM bids
+        GROUP BY window(ts, '10 seconds'), auction"""
+    (made,) = explained(by_auction).plans
+
+    def known(groups: int, column: str = "`auction`") -> StreamStatistics:
+        values = np.arange(5000, dtype=np.uint32) % groups
+        sampled = StreamStatistics(sample=JointSample().then({column: values.astype(np.uint32)}))
+        return sampled.counted({"rows": 5000, "rate": 400.0})
+
+    assert not groups_drifted(known(100), known(180), made, 2.0)
+    assert groups_drifted(known(100), known(230), made, 2.0)
+    assert groups_drifted(known(230), known(100), made, 2.0)
+    assert not groups_drifted(known(100), known(230, "`bidder`"), made, 2.0), "not known in both"
+    assert not groups_drifted(StreamStatistics.unknown(), known(1), made, 2.0)
 
 
 def test_only_groups_that_cost_clearly_less_are_taken() -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from tests.kernel.test_weave import STREAM, Row, fragment_table, query
 
-from weft.algebra.plan import SharedPlan, Sharing
+from weft.algebra.plan import Node, SharedPlan, Sharing
 from weft.algebra.query import Query
 from weft.algebra.window import Window
 from weft.kernel.program import compile_program
 from weft.kernel.weave import Step, weave
-from weft.optimizer.share import Parts
+from weft.optimizer.gtweave import Parts
 from weft.runtime import statefiles
 from weft.runtime.log import Commit
 from weft.runtime.openstate import OpenState
@@ -32,6 +32,9 @@ class Apart:
 
     def parts(self, queries: Sequence[Query]) -> Parts:
         return Parts(self._levels, [[q] for q in queries] if self._apart else [queries])
+
+    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
+        return nodes
 
 
 class Log:

@@ -28,6 +28,13 @@ SHARING = (
     {"optimizer": "weaveshare", "model": "twoops"},
     {"optimizer": "noshare", "model": "calibrated"},
     {"optimizer": "best", "model": "triops"},
+    {"allocator": "fptas", "memory_budget": 1_000_000},
+    {"allocator": "uniform", "memory_budget": 1_000_000, "optimizer": "noshare"},
+    {"allocator": "slc", "memory_budget": 1000},
+    {"allocator": "fptas", "memory_budget": 1, "passes": ("groupby", "predicates")},
+    {"allocator": "uniform", "memory_budget": 1_000_000, "passes": ("groupby",)},
+    {"passes": ("predicates", "windows")},
+    {"passes": ()},
 )
 
 

@@ -9,10 +9,11 @@ from tests.sql.support import STREAMS, FakeAnalyzer, grouped, query
 
 from weft.algebra import codec
 from weft.algebra.aggregate import Aggregate
-from weft.algebra.query import Query
+from weft.algebra.query import Field, Query, StreamSchema
 from weft.algebra.scalar import Call, Expression, Literal, Opaque, Ref
 from weft.algebra.types import WINDOW
 from weft.algebra.window import Window
+from weft.errors import SqlError
 from weft.sql import bind
 
 HOUR, MINUTE, SECOND = 3_600_000_000, 60_000_000, 1_000_000
@@ -33,13 +34,14 @@ def test_a_typical_query() -> None:
         stream="bids",
         window=Window(HOUR, MINUTE),
         keys=(Expression("`auction`", "bigint", ("auction",)),),
-        predicate=Expression(
-            "((`channel` = 'Google') AND (`price` > 17))", "boolean", ("channel", "price")
-        ),
+        predicate=found.predicate,
         aggregates=(COUNT, Aggregate("avg", (PRICE,), "double")),
         having=Call(">", (Ref("a0", "bigint"), Literal(5, "bigint")), "boolean"),
         columns=found.columns,
     )
+    assert found.predicate is not None and not found.predicate.can_raise
+    assert found.predicate.sql == "((`channel` = 'Google') AND (`price` >= 18))"
+    assert found.predicate.columns == ("channel", "price")
     assert [(column.name, column.type, column.value) for column in found.columns] == [
         ("auction", "bigint", Ref("k0", "bigint")),
         ("start", "timestamp", Ref("window_start", "timestamp")),
@@ -119,13 +121,49 @@ def test_the_bracket_form(relation: str, expected: Window) -> None:
     assert found.columns[0].value == Ref("window_end", "timestamp")
 
 
+@pytest.mark.parametrize(
+    ("relation", "expected"),
+    [
+        ("packets [RANGE 1000 ROWS SLIDE 100 ROWS]", Window(1000, 100)),
+        ("packets[range 1 row]", Window(1, 1)),
+        ("STREAM packets AS p [RANGE +5 ROWS SLIDE '60' ROWS]", Window(5, 60)),
+        ("packets [RANGE '7 rows' SLIDE '1152921504606846976 rows']", Window(7, 1 << 60)),
+    ],
+)
+def test_windows_of_rows(relation: str, expected: Window) -> None:
+    """They are bound to the numbered stream; its number takes the place of the event time."""
+    found = query(
+        "SELECT window.end AS at, window.start + 1 AS next, window, max(time) AS latest "
+        f"FROM {relation} GROUP BY size"
+    )
+    assert found.window == expected
+    assert found.stream == "Packets@rows"
+    assert found.counts_rows
+    assert found.columns[0].value == Ref("window_end", "bigint")
+    types = ("bigint", "bigint", "struct<start:bigint,end:bigint>", "timestamp")
+    assert found.output_types == types
+
+
+def test_windows_of_rows_need_columns_that_files_can_hold() -> None:
+    fields = (Field("ts", "timestamp"), Field("gap", "interval"), Field("x", "int"))
+    streams = {"s": StreamSchema("s", fields, "ts", 0)}
+    analyzer = FakeAnalyzer()
+    bound = bind("q", "SELECT sum(x) FROM s [RANGE 5 ROWS]", streams, analyzer, query_id="q@1")
+    assert isinstance(bound, Query)
+    with pytest.raises(SqlError, match=r"line 1, column 26: .*cannot hold 'gap'"):
+        bind("q", "SELECT count(gap) FROM s [RANGE 5 ROWS]", streams, analyzer, query_id="q@1")
+    streams = {"s": StreamSchema("s", (*fields, Field("Row#", "int")), "ts", 0)}
+    with pytest.raises(SqlError, match="name of column 'Row#'"):
+        bind("q", "SELECT sum(x) FROM s [RANGE 5 ROWS]", streams, analyzer, query_id="q@1")
+
+
 def test_the_bracket_form_with_keys_and_conditions() -> None:
     found = query(
         "SELECT p.size, count(*) AS n FROM Packets AS p [RANGE 1 MINUTE] "
         "WHERE p.size > 3 GROUP BY size HAVING n > 1"
     )
     assert [key.sql for key in found.keys] == ["`size`"]
-    assert found.predicate == Expression("(`size` > 3)", "boolean", ("size",))
+    assert found.predicate is not None and found.predicate.sql == "(`size` >= 4L)"
 
 
 @pytest.mark.parametrize(
@@ -236,7 +274,7 @@ def test_in_having_a_key_wins_over_an_alias_and_an_alias_over_a_column() -> None
 
 def test_group_keys_may_be_expressions_and_stand_in_the_select_list() -> None:
     found = query(grouped("AUCTION % 3 AS m, bids.auction%3 > 1 AS big", keys="auction % 3"))
-    assert found.keys == (Expression("(`auction` % 3)", "bigint", ("auction",), True),)
+    assert found.keys == (Expression("(`auction` % 3)", "bigint", ("auction",)),)
     assert found.columns[0].value == Ref("k0", "bigint")
     assert found.columns[1].value == Call(
         ">", (Ref("k0", "bigint"), Literal(1, "bigint")), "boolean"

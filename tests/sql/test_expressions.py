@@ -16,10 +16,10 @@ class Anything(FakeAnalyzer):
 
 
 def canonical(condition: str) -> str:
-    sql = f"SELECT count(*) FROM bids WHERE {condition} GROUP BY window(ts, '1 hour')"
-    predicate = query(sql, Anything()).predicate
-    assert isinstance(predicate, Expression)
-    return predicate.sql.replace("`", "")
+    sql = f"SELECT count(*) FILTER (WHERE {condition}) FROM bids GROUP BY window(ts, '1 hour')"
+    condition_ = query(sql, Anything()).aggregates[0].filter
+    assert isinstance(condition_, Expression)
+    return condition_.sql.replace("`", "")
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,9 @@ def test_what_only_spark_can_type(text: str) -> None:
     [
         ("price + 1", True, False),
         ("price / 2", True, False),
-        ("price % 2", True, False),
+        ("price % 2", False, False),
+        ("price % 0", True, False),
+        ("price % auction", True, False),
         ("- price", True, False),
         ("d + 1", False, False),
         ("d > price + 1", True, False),

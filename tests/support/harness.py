@@ -41,6 +41,7 @@ class Outcome:
     rows: dict[str, Emitted]
     status: dict[str, str]
     detail: dict[str, str]
+    late: dict[str, int]
     columns: dict[str, list[tuple[str, str]]]
 
 
@@ -95,5 +96,6 @@ def run_weft(
         rows={name: recorder.rows.get(name, []) for name in queries},
         status={handle.name: handle.status for handle in handles},
         detail={handle.name: handle.detail for handle in handles},
+        late={handle.name: handle.late for handle in handles},
         columns=columns,
     )

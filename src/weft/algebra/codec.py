@@ -11,10 +11,10 @@ from typing import Any
 
 @cache
 def _classes() -> dict[str, type]:
-    from weft.algebra import aggregate, partial, plan, query, scalar, window
+    from weft.algebra import aggregate, condition, partial, plan, query, scalar, signature, window
 
     found: dict[str, type] = {}
-    for module in (window, scalar, partial, aggregate, query, plan):
+    for module in (window, scalar, condition, signature, partial, aggregate, query, plan):
         for value in vars(module).values():
             if isinstance(value, type) and is_dataclass(value):
                 found[value.__name__] = value

@@ -6,17 +6,20 @@ snapshot of every version that state still needs lives in the checkpoint.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from weft.algebra.partial import Partial
 from weft.algebra.query import Query, StreamSchema
 from weft.algebra.scalar import Expression
+from weft.algebra.signature import NO_SIGNATURE, Signature
 from weft.algebra.types import SqlType
 from weft.algebra.window import EdgeClass
 
-WORD_BITS = 62
-"""Predicates per signature column: bits of a bigint that are safe in every arithmetic."""
+OTHER = "?"
+"""The selector that stands for all conditions that compare no attribute with constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,15 @@ class Fragments:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A first-level node: one `groupBy(fragment end, signature, keys)` over the stream.
+    """A node of the aggregate tree: one `groupBy(fragment end, signature, keys)`.
 
-    `id` names the keys and so is the same in every version that groups by them. The first
-    `group_keys` keys are the group; a node for count(distinct x) has x after them. A node with
-    `members` is for these queries only (TwoOps: one sub-aggregation per weave group), and its
-    id names them, too.
+    Over the stream's rows at the first level, else over the fragments of its `parent`. `id` names
+    the keys and `selectors`, the attributes that its predicates select by, and so is the same in
+    every version that has such a node. The first `group_keys` keys are the group; a node for
+    count(distinct x) has x after them. A node with `members` is for these queries only (TwoOps: one
+    sub-aggregation per weave group), and its id names them, too.
+
+    An `intermediate` is read by no query, only by other nodes; its fragments live for one step.
     """
 
     id: str
@@ -72,6 +78,10 @@ class Node:
     partials: tuple[Partial, ...]
     fragments: Fragments
     members: tuple[str, ...] = ()
+    selectors: tuple[str, ...] = ()
+    signature: Signature = NO_SIGNATURE
+    parent: str | None = None
+    intermediate: bool = False
 
     @property
     def base(self) -> str:
@@ -81,11 +91,6 @@ class Node:
     @property
     def key_types(self) -> tuple[SqlType, ...]:
         return tuple(key.type for key in self.keys)
-
-    @property
-    def words(self) -> int:
-        """How many signature columns the predicates need."""
-        return -(-len(self.predicates) // WORD_BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,10 @@ class Retired:
     queries: tuple[str, ...]
 
 
+PASSES = ("predicates", "groupby", "windows")
+"""The passes of the optimizer in their order (`optimizer.gtweave`); each can be switched off."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sharing:
     """How the weave groups were chosen: the optimizer, its cost model, and what they knew.
@@ -129,6 +138,10 @@ class Sharing:
     keys: float = 100.0
     step: float = 10.0
     measured: bool = False
+    passes: tuple[str, ...] = PASSES
+    allocator: str = "native"
+    memory_budget: int | None = None
+    """Groups per fragment that all intermediates together may hold; None is no bound."""
 
 
 @dataclass(frozen=True)
@@ -157,12 +170,13 @@ class SharedPlan:
         return {node.id: node for node in self.nodes}
 
     @cached_property
-    def _node_of(self) -> dict[tuple[str, str], str]:
+    def _own_nodes(self) -> dict[tuple[str, str], str]:
         return {(node.base, name): node.id for node in self.nodes for name in node.members}
 
-    def node_of(self, query: str, base: str) -> str:
+    def node_of(self, query: Query, base: str, keys: tuple[Expression, ...]) -> str:
         """The id of the node that holds a query's rows by the keys that `base` names."""
-        return self._node_of.get((base, query), base)
+        own = self._own_nodes.get((base, query.id))
+        return own or base + selected(selectors(query.predicate, keys, self.sharing.passes))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -193,17 +207,66 @@ def node_id(keys: tuple[Expression, ...], group_keys: int) -> str:
     return "n_" + digest((tuple(key.sql for key in keys), group_keys))
 
 
-def member_id(base: str, members: tuple[str, ...]) -> str:
-    """The name of a node for some queries only, or for all with its keys if none are named."""
+def selectors(
+    predicate: Expression | None, keys: tuple[Expression, ...], passes: Collection[str] = PASSES
+) -> tuple[str, ...]:
+    """The attributes by which a query selects rows, but for those that its keys determine: its
+    keys, and what is computed of key columns alone."""
+    if predicate is None or "predicates" not in passes:
+        return ()
+    if predicate.condition is None:
+        return (OTHER,)
+    own = {key.sql for key in keys}
+    asked = {selection.attribute for selection in predicate.condition.selections}
+    found = {attribute for attribute in asked if not determined(attribute, own)}
+    if any(not determined(clause, own) for clause in predicate.condition.clauses):
+        found.add(OTHER)
+    return tuple(sorted(found))
+
+
+_NAME = re.compile(r"`(?:[^`]|``)+`")
+_TEXT = re.compile(r"'(?:[^'\\\\]|\\\\.)*'")
+
+
+def determined(sql: str, keys: Collection[str]) -> bool:
+    """Whether an attribute or a clause is a key, or is computed of columns that are keys.
+
+    >>> determined("(`a` % 7)", {"`a`", "`b`"}), determined("(`a` % `c`)", {"`a`"})
+    (True, False)
+    """
+    if sql in keys:
+        return True
+    names = _NAME.findall(sql)
+    return bool(names) and set(names) <= set(keys) and names == _NAME.findall(_TEXT.sub("", sql))
+
+
+def over_columns(sql: str, places: Mapping[str, str]) -> str:
+    """An attribute that keys determine, over the columns that hold these keys.
+
+    >>> over_columns("(`a` % 7)", {"`a`": "k0"})
+    '(k0 % 7)'
+    """
+    return places.get(sql) or _NAME.sub(lambda name: places[name.group()], sql)
+
+
+def selected(attributes: tuple[str, ...]) -> str:
+    """How a node's id names its selectors."""
     from weft.algebra.codec import digest
 
-    return f"{base}.{digest(members)}" if members else base
+    return f"~{digest(attributes)}" if attributes else ""
+
+
+def member_id(name: str, members: tuple[str, ...]) -> str:
+    """The name of a node for some queries only, or for all of them if none are named."""
+    from weft.algebra.codec import digest
+
+    return f"{name}.{digest(members)}" if members else name
 
 
 def base_of(node: str) -> str:
     """The part of a node's or a pool's name that stands for its keys.
 
-    >>> base_of("n_12.34"), base_of("n_12"), base_of("n_12/56")
+    >>> base_of("n_12~78.34"), base_of("n_12"), base_of("n_12/56")
     ('n_12', 'n_12', 'n_12')
     """
-    return node.partition("/")[0].partition(".")[0]
+    return node.partition("/")[0].partition(".")[0].partition("~")[0]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.scalar import Expression, Scalar
-from weft.algebra.types import SqlType
+from weft.algebra.types import BIGINT, TIMESTAMP, SqlType
 from weft.algebra.window import Window
+
+NUMBER: Final = "row#"
+"""The column of a numbered stream that takes the place of the event time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,8 @@ class Query:
     """A windowed aggregate over one stream.
 
     `id` is unique over the life of a checkpoint (`name@change`): a name that is dropped and
-    registered again is another query.
+    registered again is another query. `bounds` is the type of a window's start and end: a
+    timestamp, or a row number for windows of rows, whose stream is a numbered one.
     """
 
     id: str
@@ -38,6 +43,12 @@ class Query:
     aggregates: tuple[Aggregate, ...]
     having: Scalar | None
     columns: tuple[OutputColumn, ...]
+    bounds: SqlType = TIMESTAMP
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether its window is one of rows."""
+        return self.bounds == BIGINT
 
     @property
     def output_types(self) -> tuple[SqlType, ...]:
@@ -62,8 +73,15 @@ class StreamSchema:
     delay: int
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether this is a numbered stream."""
+        return self.time == NUMBER
+
+    @property
     def time_micros(self) -> str:
-        """The event time in microseconds, as Spark SQL."""
+        """The event time in microseconds, or the row number, as Spark SQL."""
+        if self.counts_rows:
+            return quote(self.time)
         return f"unix_micros({quote(self.time)})"
 
 

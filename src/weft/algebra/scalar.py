@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from weft.algebra.types import SqlType
+
+if TYPE_CHECKING:
+    from weft.algebra.condition import Condition
 
 Value = None | bool | int | float | str
 
@@ -75,6 +79,8 @@ class Expression:
     type: SqlType
     columns: tuple[str, ...] = ()
     can_raise: bool = False
+    condition: Condition | None = None
+    """The canonical form of a predicate that cannot raise."""
 
 
 def conjunction(left: Expression | None, right: Expression | None) -> Expression | None:
@@ -125,6 +131,24 @@ def to_sql(scalar: Scalar) -> str:
     if operator.startswith("cast_"):
         return f"cast({parts[0]} AS {operator[5:]})"
     return f"({parts[0]} {operator} {parts[1]})"
+
+
+def quoted_sql(scalar: Scalar) -> str:
+    """The expression as Spark SQL over a stream's columns.
+
+    >>> quoted_sql(Call("=", (Ref("a b", "int"), Literal(1, "int")), "boolean"))
+    "(`a b` = cast('1' AS int))"
+    """
+    return to_sql(_with_quoted_names(scalar))
+
+
+def _with_quoted_names(scalar: Scalar) -> Scalar:
+    if isinstance(scalar, Ref):
+        return Ref("`" + scalar.name.replace("`", "``") + "`", scalar.type)
+    if isinstance(scalar, Call):
+        arguments = tuple(_with_quoted_names(argument) for argument in scalar.arguments)
+        return Call(scalar.operator, arguments, scalar.type)
+    return scalar
 
 
 def _literal_sql(literal: Literal) -> str:

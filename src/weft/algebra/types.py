@@ -18,6 +18,7 @@ STRING: Final = "string"
 TIMESTAMP: Final = "timestamp"
 BINARY: Final = "binary"
 WINDOW: Final = "struct<start:timestamp,end:timestamp>"
+ROW_WINDOW: Final = "struct<start:bigint,end:bigint>"
 
 INTEGRAL: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 FRACTIONAL: Final = frozenset({"float", "double"})

@@ -34,7 +34,7 @@ from weft.kernel.coalesce import interceded
 from weft.kernel.program import compile_program
 from weft.kernel.state import Encoders, NodeState, load
 from weft.kernel.weave import Step, Woven, weave
-from weft.optimizer.share import share
+from weft.optimizer.gtweave import share
 from weft.optimizer.windows.calibration import Constants, calibrated, save
 from weft.runtime.sinks import ResultStore
 from weft.workloads.events import KEYS, store_events
@@ -144,7 +144,7 @@ def _state(plan: SharedPlan, seconds: int) -> tuple[NodeState, Encoders]:
             pa.StructArray.from_arrays(halves, ["high", "low"]) if wide else np.full(count, 1000)
         )
     encoders = Encoders(node, node.id)
-    return load(pa.table(columns), node, encoders), encoders
+    return load(pa.table(columns), node, encoders).rows.sorted(), encoders
 
 
 def _row(options: Options) -> float:

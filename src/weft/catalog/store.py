@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from sqlalchemy.engine import Connection, Engine
 from weft.algebra import codec
 from weft.algebra.query import StreamSchema
 from weft.errors import CatalogError
+from weft.stats import StreamStatistics
 
 ACTIVE, FALLBACK, QUARANTINED, REJECTED = "active", "fallback", "quarantined", "rejected"
 
@@ -53,6 +56,14 @@ _queries = sa.Table(
     sqlite_autoincrement=True,
 )
 
+_statistics = sa.Table(
+    "statistics",
+    _metadata,
+    sa.Column("stream", sa.String, primary_key=True),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("updated", sa.DateTime(timezone=True), nullable=False),
+)
+
 
 @dataclass(frozen=True)
 class QueryRecord:
@@ -72,7 +83,7 @@ class QueryRecord:
 
 
 class Catalog:
-    """Streams and queries of one checkpoint.
+    """Streams, queries and statistics of one checkpoint.
 
     >>> catalog = Catalog("sqlite://")
     >>> catalog.add_query("hot", "SELECT 1").id
@@ -125,6 +136,26 @@ class Catalog:
         with self.transaction() as connection:
             rows = connection.execute(sa.select(_streams)).all()
         return {row.name: codec.loads(row.schema) for row in rows}
+
+    def put_statistics(self, stream: str, statistics: StreamStatistics) -> None:
+        """Replace what is known of a stream."""
+        body = json.dumps(statistics.to_json(), separators=(",", ":"))
+        with self.transaction() as connection:
+            connection.execute(sa.delete(_statistics).where(_statistics.c.stream == stream))
+            connection.execute(
+                sa.insert(_statistics).values(stream=stream, body=body, updated=_now())
+            )
+
+    def statistics(self, stream: str) -> StreamStatistics:
+        """What is known of a stream. Statistics are advisory: those of another format count as
+        none."""
+        chosen = sa.select(_statistics.c.body).where(_statistics.c.stream == stream)
+        with self.transaction() as connection:
+            body = connection.execute(chosen).scalar()
+        try:
+            return StreamStatistics.from_json(json.loads(body)) if body else StreamStatistics()
+        except (KeyError, TypeError, ValueError, zlib.error):
+            return StreamStatistics()
 
     def add_query(self, name: str, sql: str, status: str = ACTIVE, detail: str = "") -> QueryRecord:
         """Register a name; refused if a live query has it."""

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import typer
 
-NAMES = ("windows", "plan", "quality", "calibrate")
+NAMES = ("windows", "rows", "plan", "quality", "calibrate", "statistics")
 
 
 def bench(
     name: str = typer.Argument(..., metavar="NAME", help=", ".join(NAMES)),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     only: list[str] = typer.Option([], metavar="PART", help="Only this part; may be repeated."),
-    rows: int = typer.Option(48, metavar="M", min=4, help="windows: millions of rows."),
+    rows: int = typer.Option(48, metavar="M", min=4, help="windows, rows: millions of rows."),
     flink: bool = typer.Option(True, help="windows: measure Flink, too, if it can be installed."),
     work: Path | None = typer.Option(None, metavar="DIR", help="Where to keep data and plots."),
 ) -> None:
@@ -24,6 +24,11 @@ def bench(
 
         parts = _parts(only, windows.PARTS)
         windows.main(json=as_json, only=parts, rows_millions=rows, flink=flink, work=work)
+    elif name == "rows":
+        from weft.bench import rows as row_windows
+
+        _parts(only, ())
+        row_windows.main(json=as_json, rows_millions=rows, work=work)
     elif name == "plan":
         from weft.bench import plan
 
@@ -37,6 +42,11 @@ def bench(
 
         _parts(only, ())
         calibrate.main(json=as_json)
+    elif name == "statistics":
+        from weft.bench import statistics
+
+        _parts(only, ())
+        statistics.main(json=as_json, work=work)
     else:
         raise typer.BadParameter(f"there is no benchmark '{name}'; there are {', '.join(NAMES)}")
 

@@ -21,6 +21,7 @@ from weft.explain import Explanation, FallbackNote
 from weft.explain import explain as explain_plans
 from weft.optimizer.weaving import MODEL_NAMES, check_sharing
 from weft.optimizer.windows.optimizers import OPTIMIZERS
+from weft.runtime.replanning import measured_sharing
 from weft.runtime.settings import Settings
 
 
@@ -53,7 +54,7 @@ def explain(
     if chosen:
         project = replace(project, settings={**project.settings, **chosen})
         settings = Settings(**project.settings)
-        check_sharing(settings.optimizer, settings.model)
+        check_sharing(measured_sharing(settings, None))
     files = require_queries(project)
     if query is not None and all(file.name != query for file in files):
         known = ", ".join(sorted(file.name for file in files)) or "none"
@@ -66,6 +67,8 @@ def explain(
         found = ran or _drafted(project, files, record)
     shown = explain_plans(found.plans, found.fallbacks, query, rate=rate)
     shown = shown.with_measured(found.measured)
+    if record is not None:
+        shown = shown.with_statistics(record.statistics())
     if svg is not None:
         svg.write_text(shown.to_svg(), encoding="utf-8")
     if as_json:
@@ -89,6 +92,7 @@ def _analyzed(record: Recorded | None, project: Project) -> Explanation:
         for each in record.live()
         if each.status == FALLBACK
     ]
+    plans = [plan for plan in plans if plan.queries]
     return explain_plans(plans, notes).with_measured(record.measured())
 
 
@@ -112,7 +116,7 @@ def _snapshot(
     if fallbacks and len(project.streams) > 1:
         return None
     notes = [FallbackNote(each.name, _only_stream(project), each.detail) for each in fallbacks]
-    return explain_plans(plans, notes)
+    return explain_plans([plan for plan in plans if plan.queries], notes)
 
 
 def _drafted(project: Project, files: list[QueryFile], record: Recorded | None) -> Explanation:

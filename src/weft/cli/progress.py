@@ -15,6 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from weft.algebra.numbered import source_name
 from weft.explain.wording import counted, figure, instant, size_text
 
 Step = Mapping[str, Any]
@@ -121,14 +122,18 @@ def step_line(step: Step) -> str:
     late = f", {counted(step['late_rows'], 'late row')}" if step["late_rows"] else ""
     return (
         f"{step['stream']} {what}: {rows}{step['seconds']:.2f} s, "
-        f"{counted(step['results'], 'result')}, watermark {watermark_text(step['watermark'])}, "
+        f"{counted(step['results'], 'result')}, {watermark_text(step)}, "
         f"state {size_text(step['state_bytes'])}{late}"
     )
 
 
-def watermark_text(micros: int) -> str:
-    """A watermark; the one of the first batch says nothing."""
-    return instant(micros) if micros else "none yet"
+def watermark_text(step: Step) -> str:
+    """A step's watermark, which in the first batch says nothing; that of row windows is how many
+    rows have numbers."""
+    mark = step["watermark"]
+    if step["stream"] != source_name(step["stream"]):
+        return f"{counted(mark, 'row')} numbered"
+    return f"watermark {instant(mark) if mark else 'none yet'}"
 
 
 class LiveTable:
@@ -193,7 +198,7 @@ def streams_table(tally: Tally) -> Table:
             f"{total.late_rows:,}",
             size_text(last["state_bytes"]),
             str(last["placement"]),
-            watermark_text(last["watermark"]),
+            watermark_text(last).removeprefix("watermark "),
         )
     return table
 

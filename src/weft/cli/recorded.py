@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from weft.algebra.numbered import numbered_name
 from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.cli.project import Project
@@ -16,6 +17,7 @@ from weft.explain import Measured
 from weft.runtime.checkpoint import open_checkpoint
 from weft.runtime.log import Commit, StreamLog
 from weft.runtime.storage import Storage
+from weft.stats import StreamStatistics
 
 _SQLITE = "sqlite:///"
 
@@ -41,11 +43,12 @@ class Recorded:
         return self._logs[stream]
 
     def commits(self) -> Iterator[tuple[StreamLog, Commit]]:
-        """The last commit of every stream that has one."""
+        """The last commit of every stream, and of its row windows, that has one."""
         for stream in self.project.streams:
-            last = self.log(stream.name).last()
-            if last is not None:
-                yield self.log(stream.name), last
+            for name in (stream.name, numbered_name(stream.name)):
+                last = self.log(name).last()
+                if last is not None:
+                    yield self.log(name), last
 
     def bound(self, record: QueryRecord) -> tuple[StreamLog, Query] | None:
         """A shared query as the last plan holds it; None before its first micro-batch."""
@@ -58,6 +61,13 @@ class Recorded:
     def measured(self) -> list[Measured]:
         """What the last commits counted."""
         return [_measured(log.stream, last) for log, last in self.commits()]
+
+    def statistics(self) -> dict[str, StreamStatistics]:
+        """What is known of the streams that ran."""
+        return {
+            log.stream: self.catalog.statistics(log.stream).counted(last.metrics)
+            for log, last in self.commits()
+        }
 
 
 def recorded(project: Project) -> Recorded | None:

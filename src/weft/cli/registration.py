@@ -26,7 +26,7 @@ from weft.cli.queries import QueryFile, read_queries, remove_query, same_query, 
 from weft.cli.recorded import Recorded, recorded
 from weft.cli.session import session
 from weft.errors import CatalogError, ProjectError
-from weft.explain.wording import instant
+from weft.explain.axis import ROWS, TIME
 from weft.runtime.versions import ALWAYS
 from weft.sql import bind, statements
 
@@ -100,17 +100,26 @@ def list_queries(
     table = Table(box=None, pad_edge=False)
     for heading in ("query", "status", "file", "late", "complete from", "detail"):
         table.add_column(heading, justify="right" if heading == "late" else "left")
+    counting = _counting_rows(record)
     for row in rows:
         since = row["complete_from"]
+        point = ROWS.point if row["name"] in counting else TIME.point
         table.add_row(
             row["name"],
             row["status"],
             row["file"] or "–",
             f"{row['late']:,}",
-            "–" if since is None else instant(since),
+            "–" if since is None else point(since),
             row["detail"],
         )
     console().print(table if rows else "no query is registered")
+
+
+def _counting_rows(record: Recorded | None) -> set[str]:
+    """The queries over windows of rows, for which row numbers stand where others have times."""
+    commits = record.commits() if record is not None else ()
+    plans = (log.plan(last.plan_version) for log, last in commits)
+    return {query.name for plan in plans for query in plan.queries if query.counts_rows}
 
 
 def _rows(files: list[QueryFile], live: list[QueryRecord]) -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ write them. Nothing here knows Spark.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from weft.algebra.plan import SharedPlan
 from weft.explain import document, svg, text
 from weft.explain.outline import FallbackNote, Measured, Outline, outline
+from weft.stats import StreamStatistics
 
 __all__ = ["Explanation", "FallbackNote", "Measured", "explain"]
 
@@ -32,10 +33,11 @@ class Explanation:
     only: str | None = None
     rate: float | None = None
     measured: tuple[Measured, ...] = ()
+    statistics: Mapping[str, StreamStatistics] = field(default_factory=dict)
 
     @cached_property
     def outline(self) -> Outline:
-        return outline(self.plans, self.fallbacks, self.rate, self.measured)
+        return outline(self.plans, self.fallbacks, self.rate, self.measured, self.statistics)
 
     def __str__(self) -> str:
         if self.only is not None:
@@ -57,6 +59,10 @@ class Explanation:
     def with_measured(self, measured: Sequence[Measured]) -> Explanation:
         """The same plan beside what a run counted."""
         return replace(self, measured=tuple(measured))
+
+    def with_statistics(self, statistics: Mapping[str, StreamStatistics]) -> Explanation:
+        """The same plan beside what is known of its streams, by their names."""
+        return replace(self, statistics=dict(statistics))
 
     def _repr_html_(self) -> str:
         return (

@@ -24,6 +24,7 @@ from weft.algebra.plan import Fragments, SharedPlan, Sharing, WeaveGroup
 from weft.algebra.query import Query
 from weft.algebra.window import EdgeClass, Window
 from weft.optimizer.groupby.flat import distinct_node
+from weft.optimizer.gtweave import nodes_read
 from weft.optimizer.windows import edges
 from weft.optimizer.windows.calibration import Constants
 
@@ -85,7 +86,8 @@ class GroupCost:
 
 @dataclass(frozen=True)
 class NodeCost:
-    """Equation 4 for one first-level node."""
+    """Equation 4 for one node; `rate` is what comes in: rows of the stream, or its parent's
+    fragments."""
 
     rate: float
     fragments: EdgeRate
@@ -203,7 +205,14 @@ def node_costs(plan: SharedPlan, rate: float) -> dict[str, NodeCost]:
                     fragments=coarse,
                 )
             )
-    return {node.id: NodeCost(rate, rates[node.id], tuple(groups[node.id])) for node in plan.nodes}
+    return {
+        node.id: NodeCost(
+            rate if node.parent is None else rates[node.parent].per_second,
+            rates[node.id],
+            tuple(groups[node.id]),
+        )
+        for node in plan.nodes
+    }
 
 
 def readers_by_node(plan: SharedPlan, group: WeaveGroup) -> dict[str, list[Query]]:
@@ -211,8 +220,7 @@ def readers_by_node(plan: SharedPlan, group: WeaveGroup) -> dict[str, list[Query
     queries = [plan.query_by_id[name] for name in group.queries]
     found: dict[str, list[Query]] = {group.node: queries}
     for query in queries:
-        bases = {distinct_node(query, a) for a in query.aggregates if a.distinct}
-        for node in {plan.node_of(query.id, base) for base in bases}:
+        for node in nodes_read(plan, query) - {group.node}:
             found.setdefault(node, []).append(query)
     return found
 

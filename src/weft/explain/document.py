@@ -1,4 +1,5 @@
-"""EXPLAIN as JSON: everything by name, nothing summarised. Durations are in microseconds."""
+"""EXPLAIN as JSON: everything by name, nothing summarised. Durations are in microseconds, on numbered
+streams in rows, and what is per second is there per million rows."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 
 from weft.algebra.partial import Invertible
 from weft.algebra.query import Query
+from weft.explain.axis import Axis
 from weft.explain.cost import Cost, EdgeRate, query_cost
 from weft.explain.outline import (
     FallbackNote,
@@ -18,7 +20,8 @@ from weft.explain.outline import (
     StreamView,
     aggregate_label,
 )
-from weft.explain.wording import edge_text, readable, window_text
+from weft.explain.statistics import statistics_document
+from weft.explain.wording import readable
 
 FORMAT = 1
 
@@ -46,7 +49,7 @@ def _part(outline: Outline, name: str) -> dict[str, Any]:
         "status": "shared",
         "stream": stream.name,
         **_query(stream, query),
-        "node_details": [_node(node) for node in stream.nodes_of(query)],
+        "node_details": [_node(node, stream.axis) for node in stream.nodes_of(query)],
         "group_details": _group(stream.group_of(query)),
     }
 
@@ -57,9 +60,10 @@ def _stream(stream: StreamView) -> dict[str, Any]:
         "stream": stream.name,
         "plan_version": stream.plan.version,
         "time": schema.time,
+        "unit": stream.axis.unit,
         "watermark_delay": schema.delay,
         "columns": list(stream.plan.columns),
-        "nodes": [_node(node) for node in stream.nodes],
+        "nodes": [_node(node, stream.axis) for node in stream.nodes],
         "groups": [_group(group) for group in stream.groups],
         "queries": [_query(stream, query) for query in stream.plan.queries],
         "cost": {"model": _model(stream), **_cost(stream.cost, stream.rate_is)},
@@ -68,10 +72,12 @@ def _stream(stream: StreamView) -> dict[str, Any]:
     }
     if stream.measured is not None:
         body["measured"] = _measured(stream, stream.measured)
+    if stream.statistics is not None:
+        body["statistics"] = statistics_document(stream, stream.statistics)
     return body
 
 
-def _node(node: NodeView) -> dict[str, Any]:
+def _node(node: NodeView, axis: Axis) -> dict[str, Any]:
     fragments = node.node.fragments
     return {
         "label": node.label,
@@ -86,7 +92,7 @@ def _node(node: NodeView) -> dict[str, Any]:
                 {
                     "slide": edge.slide,
                     "residue": edge.residue,
-                    "text": edge_text(edge.slide, [edge.residue]),
+                    "text": axis.edges(edge)[0],
                 }
                 for edge in fragments.classes
             ],
@@ -142,7 +148,7 @@ def _query(stream: StreamView, query: Query) -> dict[str, Any]:
             "range": window.range,
             "slide": window.slide,
             "start": window.start,
-            "text": window_text(window),
+            "text": stream.axis.window(window),
         },
         "keys": [readable(key.sql) for key in query.keys],
         "predicate": group.predicate,

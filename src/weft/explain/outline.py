@@ -14,8 +14,10 @@ from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Fragments, Node, SharedPlan
 from weft.algebra.query import Query
+from weft.explain.axis import Axis, axis_of
 from weft.explain.cost import (
     ASSUMED_RATE,
+    SECOND,
     Cost,
     EdgeRate,
     NodeCost,
@@ -28,10 +30,11 @@ from weft.explain.cost import (
 )
 from weft.explain.wording import readable
 from weft.optimizer.groupby.flat import distinct_node
-from weft.optimizer.share import partials, presence
+from weft.optimizer.gtweave import partials, presence
 from weft.optimizer.windows.calibration import calibrated
+from weft.stats import StreamStatistics
 
-RateIs = OneOf["assumed", "given", "measured"]
+RateIs = OneOf["assumed", "given", "measured", "exact"]
 
 
 @dataclass(frozen=True)
@@ -150,10 +153,16 @@ class StreamView:
     seconds: Seconds
     rate_is: RateIs
     measured: Measured | None = None
+    statistics: StreamStatistics | None = None
+    """What is known of the stream; None if nothing is."""
 
     @property
     def name(self) -> str:
         return self.plan.stream.name
+
+    @property
+    def axis(self) -> Axis:
+        return axis_of(self.plan.stream)
 
     @property
     def predicted_operations(self) -> dict[str, float]:
@@ -208,6 +217,7 @@ def outline(
     fallbacks: Sequence[FallbackNote],
     rate: float | None = None,
     measured: Sequence[Measured] = (),
+    statistics: Mapping[str, StreamStatistics] | None = None,
 ) -> Outline:
     """Label the parts of the plans and count their costs."""
     found = {each.stream: each for each in measured}
@@ -216,7 +226,8 @@ def outline(
     for plan in plans:
         view = _stream(plan, rate, found.get(plan.stream.name), nodes, groups)
         nodes, groups = nodes + len(view.nodes), groups + len(view.groups)
-        streams.append(view)
+        known = (statistics or {}).get(plan.stream.name)
+        streams.append(replace(view, statistics=known) if known and known.known else view)
     return Outline(tuple(streams), tuple(fallbacks))
 
 
@@ -224,6 +235,8 @@ def _stream(
     plan: SharedPlan, given: float | None, measured: Measured | None, nodes: int, groups: int
 ) -> StreamView:
     rate, rate_is = _rate(given, measured)
+    if plan.stream.counts_rows:
+        rate, rate_is = float(SECOND), "exact"
     costs = node_costs(plan, rate)
     readers: dict[str, list[Query]] = {node.id: [] for node in plan.nodes}
     for group in plan.groups:

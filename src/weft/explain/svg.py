@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2
 
+from weft.explain.axis import Axis
 from weft.explain.canvas import Canvas, Shade
 from weft.explain.cost import Cost
 from weft.explain.outline import FallbackNote, GroupView, NodeView, Outline, StreamView
-from weft.explain.wording import counted, duration, edges_text, figure, some, window_text
+from weft.explain.wording import counted, duration, figure, some
 
 _WIDTH, _MARGIN = 1240, 28
 _STREAM = (_MARGIN, 190)
@@ -49,6 +50,7 @@ class _Placed:
     top: float
     height: float
     shade: Shade
+    axis: Axis
 
     @property
     def middle(self) -> float:
@@ -112,7 +114,7 @@ def _place(stream: StreamView, top: float) -> Iterator[_Placed]:
         rows = tuple(
             _Row(groups, first + place * (_ROW + _ROW_GAP)) for place, groups in enumerate(together)
         )
-        yield _Placed(node, rows, top, height, Shade.of(number))
+        yield _Placed(node, rows, top, height, Shade.of(number), stream.axis)
         top += height + _NODE_GAP
 
 
@@ -125,7 +127,10 @@ def _source(canvas: Canvas, stream: StreamView, centre: float) -> None:
         box.line(stream.name, bold=True, size=16)
         box.line(counted(len(stream.plan.queries), "query", "queries"))
         box.line(f"reads {counted(len(columns), 'column')} once")
-        box.line(f"{schema.time}, {duration(schema.delay)} behind")
+        behind = (
+            "in order of event time" if schema.counts_rows else f"{duration(schema.delay)} behind"
+        )
+        box.line(f"{schema.time}, {behind}")
         version = stream.plan.version
         box.line(f"plan version {version}" if version else "not run yet", quiet=True)
 
@@ -141,20 +146,20 @@ def _node(canvas: Canvas, placed: _Placed, only: str | None) -> None:
             [f"{node.label} {node.title}", *(partial.label for partial in node.partials)]
         )
         box.line(f"{node.label} · {node.title}", bold=True, size=14)
-        box.line(f"fragments {_fragments(node)}")
+        box.line(f"fragments {_fragments(node, placed.axis)}")
         bits = len(node.node.predicates)
         carried = counted(len(node.partials) + 1, "partial")
         box.line(f"{carried}, {counted(bits, 'predicate bit')}" if bits else carried)
         box.line(f"read by {counted(len(node.readers), 'query', 'queries')}", quiet=True)
 
 
-def _fragments(node: NodeView) -> str:
+def _fragments(node: NodeView, axis: Axis) -> str:
     fragments = node.node.fragments
-    rate = f"{figure(node.cost.fragments.per_second)}/s"
+    rate = f"{figure(node.cost.fragments.per_second)}/{axis.per_short}"
     if fragments.pane:
-        return f"of {duration(fragments.pane)}, {rate}"
+        return f"of {axis.length(fragments.pane)}, {rate}"
     if len(fragments.classes) == 1:
-        return f"{', '.join(edges_text(fragments.classes))}, {rate}"
+        return f"{', '.join(axis.edges(*fragments.classes))}, {rate}"
     return f"at {len(fragments.classes)} edge classes, {rate}"
 
 
@@ -172,28 +177,28 @@ def _row(canvas: Canvas, placed: _Placed, row: _Row, only: str | None) -> None:
     canvas.curve(*ends, placed.shade.line, weight, faded=not related)
     white = Shade(placed.shade.line, "#ffffff")
     with canvas.box(_GROUPS[0], row.top, _GROUPS[1], _ROW, white, faded=not related) as box:
-        head, below = _group_lines(row)
+        head, below = _group_lines(row, placed.axis)
         box.title = below
         box.line(head, bold=True)
         box.line(below)
     with canvas.box(
         _QUERIES[0], row.top, _QUERIES[1], _ROW, placed.shade, faded=not related
     ) as box:
-        box.title = "\n".join(f"{q.name}: {window_text(q.window)}" for q in queries)
+        box.title = "\n".join(f"{q.name}: {placed.axis.window(q.window)}" for q in queries)
         if len(queries) == 1:
             box.line(queries[0].name, bold=True)
-            box.line(window_text(queries[0].window), quiet=True)
+            box.line(placed.axis.window(queries[0].window), quiet=True)
         else:
             windows = len({query.window for query in queries})
             box.line(f"{len(queries):,} queries, {counted(windows, 'window')}", bold=True)
             box.line(some(names, 2), quiet=True)
 
 
-def _group_lines(row: _Row) -> tuple[str, str]:
+def _group_lines(row: _Row, axis: Axis) -> tuple[str, str]:
     if len(row.groups) > 1:
         return f"{len(row.groups)} more weave groups", "one predicate each"
     group = row.groups[0]
-    head = f"{group.label} · {figure(group.edge_rate.per_second)} fragments/s"
+    head = f"{group.label} · {figure(group.edge_rate.per_second)} fragments/{axis.per_short}"
     return head, group.predicate or "all rows"
 
 
@@ -219,21 +224,25 @@ def _distinct_edges(canvas: Canvas, node: _Placed, placed: list[_Placed], only: 
 def _cost_bars(canvas: Canvas, stream: StreamView, top: float) -> float:
     cost = stream.cost
     bound = "" if cost.exact else ", upper bound"
+    at = f" at {figure(cost.rate)} rows/s ({stream.rate_is}{bound})"
+    plain = f", {figure(cost.saves_plain_spark)}× against plain Spark"
+    if stream.rate_is == "exact":
+        at, plain = f" ({bound.removeprefix(', ')})" if bound else "", ""
     heading = (
-        f"predicted operations per second at {figure(cost.rate)} rows/s ({stream.rate_is}{bound}): "
-        f"sharing saves {figure(cost.saves)}× against the queries alone, "
-        f"{figure(cost.saves_plain_spark)}× against plain Spark"
+        f"predicted operations per {stream.axis.per}{at}: "
+        f"sharing saves {figure(cost.saves)}× against the queries alone{plain}"
     )
     canvas.text(_MARGIN, top + 12, heading, size=13)
     left, width = 150, 760
-    most = max(cost.plain_spark, cost.alone, cost.shared) or 1.0
-    for place, (name, value, colour) in enumerate(_bars(cost)):
+    bars = _bars(cost)[1:] if stream.rate_is == "exact" else _bars(cost)
+    most = max(value for _, value, _ in bars) or 1.0
+    for place, (name, value, colour) in enumerate(bars):
         y = top + 26 + place * 26
         length = max(2.0, width * value / most)
         canvas.text(_MARGIN, y + 13, name, size=12, colour="#475569")
         canvas.bar(left, y, length, 17, colour)
         canvas.text(left + length + 10, y + 13, figure(value), size=12)
-    return top + 26 + 3 * 26
+    return top + 26 + len(bars) * 26
 
 
 def _bars(cost: Cost) -> tuple[tuple[str, float, str], ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from weft.algebra.numbered import source_name
 from weft.algebra.plan import Fragments
-from weft.algebra.query import Query
-from weft.explain.cost import Cost, EdgeRate, query_cost
+from weft.algebra.query import Query, StreamSchema
+from weft.explain.axis import Axis
+from weft.explain.cost import EdgeRate, query_cost
 from weft.explain.outline import (
     FallbackNote,
     GroupView,
@@ -18,17 +20,15 @@ from weft.explain.outline import (
     StreamView,
     aggregate_label,
 )
+from weft.explain.statistics import statistics_lines
 from weft.explain.wording import (
     counted,
     duration,
-    edges_text,
     figure,
-    instant,
     readable,
     scalar_text,
     size_text,
     some,
-    window_text,
 )
 
 WIDTH = 100
@@ -57,9 +57,9 @@ def summary(outline: Outline) -> str:
         lines.append(f"{_head(stream)} share {nodes} and {counted(groups, 'weave group')}")
         for node in stream.nodes:
             reads = counted(len(node.readers), "query", "queries")
-            made = _rate_text(node.cost.fragments, "fragments per key and second")
+            made = _rate_text(node.cost.fragments, f"fragments per key and {stream.axis.per}")
             lines.append(f"  {node.label}  {node.title}: {reads}, {made}")
-        lines += [*_costs(stream.cost, stream.rate_is), _chosen(stream)]
+        lines += [*_costs(stream), _chosen(stream)]
     lines += _fallbacks(outline.fallbacks)
     return "\n".join(lines)
 
@@ -89,21 +89,32 @@ def _stream(stream: StreamView) -> Iterator[str]:
     read = f"one scan of {counted(len(columns), 'column')}: {some(columns, _COLUMNS)}"
     yield from _wrapped(f"{_head(stream)}, {read}", "", 4)
     version = f", plan version {stream.plan.version}" if stream.plan.version else ""
-    yield f"    event time {schema.time}, watermark {duration(schema.delay)} behind{version}"
+    yield f"    {_time(schema)}{version}"
     for node in stream.nodes:
         yield ""
-        yield from _node(node)
+        yield from _node(node, stream.axis)
     yield ""
-    yield from _costs(stream.cost, stream.rate_is)
+    yield from _costs(stream)
     yield _chosen(stream)
+    if stream.statistics is not None:
+        yield ""
+        yield f"statistics after {counted(stream.statistics.rows, 'row')}"
+        for label, line in statistics_lines(stream, stream.statistics):
+            yield from _item(label, line)
     if stream.measured is not None:
         yield ""
         yield from _measured(stream, stream.measured)
 
 
-def _node(node: NodeView) -> Iterator[str]:
+def _time(schema: StreamSchema) -> str:
+    if schema.counts_rows:
+        return f"rows of {source_name(schema.name)}, numbered in the order of event time"
+    return f"event time {schema.time}, watermark {duration(schema.delay)} behind"
+
+
+def _node(node: NodeView, axis: Axis) -> Iterator[str]:
     yield f"{node.label}  {node.title}"
-    yield from _item("fragments", _fragments(node.node.fragments, node.cost.fragments))
+    yield from _item("fragments", _fragments(node.node.fragments, node.cost.fragments, axis))
     predicates = [
         f"bit {bit}  {readable(predicate.sql)}"
         for bit, predicate in enumerate(node.node.predicates)
@@ -122,7 +133,7 @@ def _node(node: NodeView) -> Iterator[str]:
     yield from _item("partials", ", ".join(labels))
     yield from _item("read by", _names(node.names))
     for group in node.groups[:_GROUPS]:
-        yield from _group(group)
+        yield from _group(group, axis)
     left = node.groups[_GROUPS:]
     if left:
         queries = sum(len(group.queries) for group in left)
@@ -130,7 +141,7 @@ def _node(node: NodeView) -> Iterator[str]:
         yield f"    … and {more} with {counted(queries, 'query', 'queries')}"
 
 
-def _group(group: GroupView) -> Iterator[str]:
+def _group(group: GroupView, axis: Axis) -> Iterator[str]:
     if group.predicate is None:
         reads = "all rows"
     elif group.bit is not None:
@@ -138,7 +149,7 @@ def _group(group: GroupView) -> Iterator[str]:
     else:
         reads = group.predicate
     if group.fragments is not None:
-        reads += f", coarse fragments {_fragments(group.fragments, group.edge_rate)}"
+        reads += f", coarse fragments {_fragments(group.fragments, group.edge_rate, axis)}"
     yield from _wrapped(f"{reads}: {_names(group.names)}", f"    {group.label:<4}", 12)
 
 
@@ -146,12 +157,12 @@ def _names(names: Sequence[str]) -> str:
     return f"{counted(len(names), 'query', 'queries')}: {some(names, _NAMES)}"
 
 
-def _fragments(fragments: Fragments, rate: EdgeRate) -> str:
-    made = _rate_text(rate, "per key and second")
+def _fragments(fragments: Fragments, rate: EdgeRate, axis: Axis) -> str:
+    made = _rate_text(rate, f"per key and {axis.per}")
     if fragments.pane:
-        offset = f" + {duration(fragments.offset)}" if fragments.offset else ""
-        return f"base panes of {duration(fragments.pane)}{offset}; {made}"
-    ends = ", ".join(text.replace(" ", _KEPT) for text in edges_text(fragments.classes))
+        offset = f" + {axis.length(fragments.offset)}" if fragments.offset else ""
+        return f"base panes of {axis.length(fragments.pane)}{offset}; {made}"
+    ends = ", ".join(text.replace(" ", _KEPT) for text in axis.edges(*fragments.classes))
     return f"end {ends}; {made}"
 
 
@@ -160,8 +171,10 @@ def _rate_text(rate: EdgeRate, unit: str) -> str:
     return f"{figure(rate.per_second)}{within} {unit}"
 
 
-def _costs(cost: Cost, rate_is: RateIs) -> Iterator[str]:
-    yield f"operations per second at {_rate(cost.rate, rate_is)}"
+def _costs(stream: StreamView) -> Iterator[str]:
+    cost, rows_only = stream.cost, stream.rate_is == "exact"
+    at = "" if rows_only else f" at {_rate(cost.rate, stream.rate_is)}"
+    yield f"operations per {stream.axis.per}{at}"
     scans = counted(cost.queries, "scan")
     rows = [
         ("plain Spark", cost.plain_spark, f"{scans}, each row in {figure(cost.overlap)} windows"),
@@ -173,13 +186,14 @@ def _costs(cost: Cost, rate_is: RateIs) -> Iterator[str]:
             f"level 3 {figure(cost.level3)}",
         ),
     ]
-    for name, value, how in rows:
+    for name, value, how in rows[rows_only:]:
         bound = " (estimated)" if name == "shared" and not cost.exact else ""
         yield f"    {name:<14}{figure(value):>14}   {how}{bound}"
     if cost.queries > 1:
+        plain = f", {figure(cost.saves_plain_spark)}× against plain Spark"
         yield (
-            f"    sharing saves {figure(cost.saves)}× against the queries alone, "
-            f"{figure(cost.saves_plain_spark)}× against plain Spark"
+            f"    sharing saves {figure(cost.saves)}× against the queries alone"
+            f"{'' if rows_only else plain}"
         )
 
 
@@ -190,7 +204,7 @@ def _chosen(stream: StreamView) -> str:
     parts = " + ".join(f"{1000 * each:.2g}" for each in levels)
     return (
         f"    groups by {sharing.optimizer} ({sharing.model}); {1000 * took.total:.2g} ms of work "
-        f"per second: levels 1 to 3 and results {parts}"
+        f"per {stream.axis.per}: levels 1 to 3 and results {parts}"
     )
 
 
@@ -205,7 +219,7 @@ def _measured(stream: StreamView, measured: Measured) -> Iterator[str]:
     yield from _item("results", f"{measured.results:,}" + _per_second(results_rate))
     late = f"{measured.late_rows:,}; without event time {measured.null_times:,}"
     yield from _item("late rows", late)
-    yield from _item("watermark", instant(measured.watermark))
+    yield from _item("watermark", stream.axis.point(measured.watermark))
     state = f"{counted(measured.state_rows, 'fragment')}, {size_text(measured.state_bytes)}"
     yield from _item("state", state)
     yield from _operations(stream, measured)
@@ -223,7 +237,8 @@ def _operations(stream: StreamView, measured: Measured) -> Iterator[str]:
     if not measured.event_seconds or not measured.operations:
         return
     keys = figure(measured.keys or 1.0)
-    yield f"    operations per second of event time, {keys} groups in a fragment"
+    per = "million rows" if stream.rate_is == "exact" else "second of event time"
+    yield f"    operations per {per}, {keys} groups in a fragment"
     for level, value in stream.predicted_operations.items():
         counted_rate = measured.per_event_second(level)
         shown = "–" if counted_rate is None else figure(counted_rate)
@@ -251,12 +266,10 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
     nodes = stream.nodes_of(query)
     version = f", plan version {plan.version}" if plan.version else ""
     yield f"query {query.name} (shared{version})"
-    behind = duration(schema.delay)
-    yield from _item(
-        "stream", f"{schema.name}, event time {schema.time}, watermark {behind} behind"
-    )
+    axis = stream.axis
+    yield from _item("stream", f"{schema.name}, {_time(schema)}")
     windows = figure(query.window.overlap)
-    yield from _item("window", f"{window_text(query.window)}: a row is in {windows} of them")
+    yield from _item("window", f"{axis.window(query.window)}: a row is in {windows} of them")
     yield from _item("keys", ", ".join(readable(key.sql) for key in query.keys) or "none")
     if group.predicate is not None:
         yield from _item("predicate", f"{group.predicate} (bit {group.bit} of {group.node})")
@@ -269,12 +282,12 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
     yield from _item("results", ", ".join(f"{c.name} {c.type}" for c in query.columns))
     since = plan.complete_from.get(query.id)
     if since is not None and since > _LONG_AGO:
-        yield from _item("complete", f"for windows that start at {instant(since)} or later")
+        yield from _item("complete", f"for windows that start at {axis.point(since)} or later")
     for node in nodes:
         others = [name for name in node.names if name != query.name]
         with_whom = f", with {_names(others)}" if others else ", with no other query"
         yield from _item("reads", f"{node.label}  {node.title}{with_whom}")
-        made = _fragments(node.node.fragments, node.cost.fragments)
+        made = _fragments(node.node.fragments, node.cost.fragments, axis)
         yield from _item("", f"fragments {made}")
         for partial in node.partials:
             if query.name in partial.readers:
@@ -284,13 +297,17 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
     mates = [name for name in group.names if name != query.name]
     company = f"with {_names(mates)}" if mates else "alone"
     yield from _item("weave group", f"{group.label}  {company}")
+    yield from _item("operations", _query_operations(stream, query))
+
+
+def _query_operations(stream: StreamView, query: Query) -> str:
     rate = stream.cost.rate
-    yield from _item(
-        "operations",
-        f"at {_rate(rate, stream.rate_is)}: {figure(query_cost(query, rate))} per second alone, "
-        f"{figure(rate * query.window.overlap)} in plain Spark; all "
-        f"{counted(len(plan.queries), 'query', 'queries')} together {figure(stream.cost.shared)}",
-    )
+    alone = f"{figure(query_cost(query, rate))} per {stream.axis.per} alone"
+    if stream.rate_is != "exact":
+        plain = figure(rate * query.window.overlap)
+        alone = f"at {_rate(rate, stream.rate_is)}: {alone}, {plain} in plain Spark"
+    queries = counted(len(stream.plan.queries), "query", "queries")
+    return f"{alone}; all {queries} together {figure(stream.cost.shared)}"
 
 
 def _item(label: str, body: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -47,19 +47,19 @@ def instant(micros: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} UTC"
 
 
-def window_text(window: Window) -> str:
+def window_text(window: Window, length: Callable[[int], str] = duration) -> str:
     """A window's range, slide and start.
 
     >>> window_text(Window(3_600_000_000, 60_000_000)), window_text(Window(5_000_000, 5_000_000))
     ('1 h every 1 min', 'every 5 s')
     """
-    text = f"every {duration(window.slide)}"
+    text = f"every {length(window.slide)}"
     if window.range != window.slide:
-        text = f"{duration(window.range)} {text}"
-    return text + _offset(window.start)
+        text = f"{length(window.range)} {text}"
+    return text + _offset(window.start, length)
 
 
-def edge_text(slide: int, residues: Sequence[int]) -> str:
+def edge_text(slide: int, residues: Sequence[int], length: Callable[[int], str] = duration) -> str:
     """The times of the edge classes of one slide.
 
     >>> edge_text(10_000_000, [3_000_000])
@@ -67,24 +67,24 @@ def edge_text(slide: int, residues: Sequence[int]) -> str:
     >>> edge_text(5_000_000, [0, 1_000_000, 1_500_000])
     'every 5 s (+ 0 s, + 1 s, + 1500 ms)'
     """
-    text = f"every {duration(slide)}"
+    text = f"every {length(slide)}"
     if len(residues) == 1:
-        return text + _offset(residues[0])
-    return f"{text} ({', '.join(f'+ {duration(residue)}' for residue in residues)})"
+        return text + _offset(residues[0], length)
+    return f"{text} ({', '.join(f'+ {length(residue)}' for residue in residues)})"
 
 
-def edges_text(classes: Iterable[EdgeClass]) -> list[str]:
+def edges_text(classes: Iterable[EdgeClass], length: Callable[[int], str] = duration) -> list[str]:
     """The times of edge classes, those of one slide together."""
     residues: dict[int, list[int]] = {}
     for edge in classes:
         residues.setdefault(edge.slide, []).append(edge.residue)
-    return [edge_text(slide, found) for slide, found in residues.items()]
+    return [edge_text(slide, found, length) for slide, found in residues.items()]
 
 
-def _offset(micros: int) -> str:
+def _offset(micros: int, length: Callable[[int], str]) -> str:
     if not micros:
         return ""
-    return f" {'+' if micros > 0 else '-'} {duration(abs(micros))}"
+    return f" {'+' if micros > 0 else '-'} {length(abs(micros))}"
 
 
 def figure(value: float) -> str:

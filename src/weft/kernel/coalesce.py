@@ -1,4 +1,4 @@
-"""Fragments with the same key, end and signature become one.
+"""Fragments with the same key and end become one.
 
 Small batches add many partials of the same fragment; without this, state would grow with the
 number of batches instead of the number of open fragments.
@@ -24,22 +24,19 @@ from weft.kernel.state import NodeState
 
 
 def coalesced(state: NodeState) -> NodeState:
-    """The same fragments, each once."""
+    """The same fragments, each once; they are sorted."""
     if not len(state):
         return state
-    masks = list(state.masks.values())
-    order = np.lexsort((*masks, state.ends, state.keys))
-    sorted_state = state.select(order) if masks else state
-    low, high = ranges_of_runs(sorted_state.keys, sorted_state.ends, *sorted_state.masks.values())
+    low, high = ranges_of_runs(state.keys, state.ends)
     if len(low) == len(state):
         return state
-    combiner = Combiner(sorted_state.columns)
-    first = sorted_state.select(low)
+    combiner = Combiner(state.columns)
+    first = state.select(low)
     columns = {
         name: serialized(partial, combiner.over(partial, low, high))
-        for name, partial in sorted_state.partials.items()
+        for name, partial in state.partials.items()
     }
-    return replace(first, counts=PrefixSums(sorted_state.counts).over(low, high), columns=columns)
+    return replace(first, counts=PrefixSums(state.counts).over(low, high), columns=columns)
 
 
 def interceded(state: NodeState, fragments: Fragments) -> NodeState:

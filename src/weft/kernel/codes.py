@@ -43,7 +43,7 @@ def encode(values: pa.Array, missing: int) -> Codes:
 
 def _direct(values: pa.Array) -> tuple[Array, Array, Decode] | None:
     type_ = values.type
-    valid = _validity(values)
+    valid = validity(values)
     if pa.types.is_boolean(type_) or pa.types.is_integer(type_):
         codes = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     elif pa.types.is_date32(type_):
@@ -85,7 +85,7 @@ def _ranked(values: pa.Array, order: Array, missing: int) -> Codes:
     """Positions in sorted order as codes. Ties have different codes, which is as good."""
     codes = np.empty(len(values), dtype=np.int64)
     codes[order] = np.arange(len(values))
-    codes = np.where(_validity(values), codes, missing)
+    codes = np.where(validity(values), codes, missing)
 
     def decode(chosen: Array, absent: Array) -> pa.Array:
         if not len(values):
@@ -114,6 +114,14 @@ def _sort_order(columns: list[pa.Array]) -> Array:
     return np.lexsort(keys[::-1])
 
 
+def ranks(values: pa.Array) -> Array:
+    """The rank of each value among the distinct ones, as Spark orders them; NULLs have any."""
+    direct = _direct(values)
+    ordered = _ranks(values) if direct is None else direct[0]
+    _, places = np.unique(ordered, return_inverse=True)
+    return places
+
+
 def _ranks(column: pa.Array) -> Array:
     """The rank of each value among the distinct ones; NULLs rank first."""
     encoded = column.dictionary_encode()
@@ -124,7 +132,8 @@ def _ranks(column: pa.Array) -> Array:
     return ranks[positions]
 
 
-def _validity(values: pa.Array) -> Array:
+def validity(values: pa.Array) -> Array:
+    """Whether each value is there."""
     valid: Array = values.is_valid().to_numpy(zero_copy_only=False)
     return valid
 

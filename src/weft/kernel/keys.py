@@ -41,10 +41,10 @@ class KeyEncoder:
         """The code of every row; new tuples get new codes."""
         if not self.types:
             raise ValueError("a key without columns has no rows to count")
-        hashable = [_hashable(column) for column in columns]
-        local, first = _local_codes(hashable)
+        plain = [hashable(column) for column in columns]
+        local, first = _local_codes(plain)
         take = pa.array(first)
-        distinct = zip(*(column.take(take).to_pylist() for column in hashable), strict=True)
+        distinct = zip(*(column.take(take).to_pylist() for column in plain), strict=True)
         known = np.fromiter((self._code(key) for key in distinct), np.int64, count=len(first))
         return known[local]
 
@@ -78,7 +78,7 @@ def _local_codes(columns: Sequence[pa.Array]) -> tuple[Array, Array]:
     return local, first
 
 
-def _hashable(column: pa.Array) -> pa.Array:
+def hashable(column: pa.Array) -> pa.Array:
     """The same values in a type whose Python form is hashable and compares as Spark groups."""
     type_ = column.type
     if pa.types.is_float64(type_):

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft.kernel.combine import ranges_of_runs
 from weft.kernel.operations import Array
+from weft.kernel.state import MEMBER_SHIFT
 
 MOST_PAIRS = 1 << 17
 """Pairs in a portion: arrays of this size stay in the processor's caches."""
@@ -36,21 +37,26 @@ class Pairs:
 
 
 class Positions:
-    """The search structure over one selection of fragments (not empty)."""
+    """The search structure over one selection of fragments (not empty).
+
+    Keys are known by their places among those `present`, which are sorted; so the keys of a member
+    stand together.
+    """
 
     def __init__(self, keys: Array, ends: Array) -> None:
         self._ends = ends
-        self._keys = keys
         self._first, _ = ranges_of_runs(keys)
         self.present = keys[self._first]
+        sizes = np.diff(np.append(self._first, len(ends)))
+        self._places = np.repeat(np.arange(len(self.present)), sizes)
         base, top = int(ends.min()) - 1, int(ends.max())
         width = top - base + 1
         self._times: Array | None = None
-        if (int(self.present[-1]) + 1) * width >= _PACKED_LIMIT:
+        if len(self.present) * width >= _PACKED_LIMIT:
             self._times = np.unique(ends)
             width = len(self._times) + 1
         self._base, self._width = base, width
-        self._packed = keys * width + self._coordinate(ends)
+        self._packed = self._places * width + self._coordinate(ends)
 
     def _coordinate(self, times: Array) -> Array:
         if self._times is not None:
@@ -58,25 +64,53 @@ class Positions:
         clipped: Array = np.clip(times - self._base, 0, self._width - 1)
         return clipped
 
-    def find(self, keys: Array, times: Array) -> Array:
-        """The position behind the last fragment of the key that ends at or before the time."""
+    def _find(self, places: Array, times: Array) -> Array:
+        """The position behind the last fragment of a key that ends at or before the time."""
         return np.searchsorted(
-            self._packed, keys * self._width + self._coordinate(times), side="right"
+            self._packed, places * self._width + self._coordinate(times), side="right"
         )
 
-    def pairs(self, starts: Array, ends: Array) -> Iterator[Pairs]:
-        """The pairs of all windows (starts, ends], in portions of bounded size."""
-        dense = len(starts) * len(self.present)
-        if dense <= _ALWAYS_DENSE or dense <= _DENSE * self._most_pairs(starts, ends):
-            bounds, places = np.unique(np.concatenate([starts, ends]), return_inverse=True)
-            opening, closing = places[: len(starts)], places[len(starts) :]
-            table = self._table(bounds)
-            step = max(1, MOST_PAIRS // len(self.present))
-            for first in range(0, len(starts), step):
-                chosen = slice(first, first + step)
-                yield self._all_keys(first, bounds, table, opening[chosen], closing[chosen])
+    def pairs(self, starts: Array, ends: Array, members: Array | None = None) -> Iterator[Pairs]:
+        """The pairs of all windows (starts, ends], in portions of bounded size; with `members`,
+        each window has only the keys of its own."""
+        if members is None:
+            low = np.zeros(len(starts), np.int64)
+            high = np.full(len(starts), len(self.present))
         else:
-            yield from self._seen_keys(starts, ends)
+            low = np.searchsorted(self.present, members << MEMBER_SHIFT)
+            high = np.searchsorted(self.present, (members + 1) << MEMBER_SHIFT)
+        dense = int((high - low).sum())
+        if dense <= _ALWAYS_DENSE or dense <= _DENSE * self._most_pairs(starts, ends, low, high):
+            yield from self._all_keys(starts, ends, low, high)
+        else:
+            yield from self._seen_keys(starts, ends, low, high)
+
+    def _all_keys(self, starts: Array, ends: Array, low: Array, high: Array) -> Iterator[Pairs]:
+        bounds, places = np.unique(np.concatenate([starts, ends]), return_inverse=True)
+        opening, closing = places[: len(starts)], places[len(starts) :]
+        table = self._table(bounds)
+        whole = bool(len(starts)) and int((high - low).min()) == len(self.present)
+        for chosen in portions(high - low, MOST_PAIRS):
+            if table is not None and whole:
+                yield self._rows_of(table, chosen, opening[chosen], closing[chosen])
+                continue
+            counts = (high - low)[chosen]
+            windows = np.repeat(np.arange(chosen.start, chosen.stop), counts)
+            keys = low[windows] + np.arange(len(windows))
+            keys -= np.repeat(np.cumsum(counts) - counts, counts)
+            if table is None:
+                first, last = self._find(keys, starts[windows]), self._find(keys, ends[windows])
+            else:
+                first, last = table[opening[windows], keys], table[closing[windows], keys]
+            full = np.flatnonzero(last > first)
+            yield Pairs(windows[full], self.present[keys[full]], first[full], last[full])
+
+    def _rows_of(self, table: Array, chosen: slice, opening: Array, closing: Array) -> Pairs:
+        """All keys in windows that are given by the places of their bounds."""
+        low, high = table[opening].ravel(), table[closing].ravel()
+        full = np.flatnonzero(high > low)
+        windows, keys = np.divmod(full, len(self.present))
+        return Pairs(windows + chosen.start, self.present[keys], low[full], high[full])
 
     def _table(self, bounds: Array) -> Array | None:
         """For every bound and key, the position behind the key's last fragment that ends at or
@@ -84,8 +118,7 @@ class Positions:
         cells = len(bounds) * len(self.present)
         if cells > _MOST_CELLS or len(self._ends) > _MOST_CELLS:
             return None
-        sizes = np.diff(np.append(self._first, len(self._ends)))
-        rows = np.repeat(np.arange(len(self.present)), sizes) * (len(bounds) + 1)
+        rows = self._places * (len(bounds) + 1)
         counted = np.bincount(
             rows + np.searchsorted(bounds, self._ends), minlength=cells + len(self.present)
         )
@@ -95,41 +128,39 @@ class Positions:
 
     @cached_property
     def _by_time(self) -> Array:
-        """Positions in the order of time."""
-        return np.argsort(self._ends, kind="stable")
+        """Positions by member, and those of a member in the order of time."""
+        return np.lexsort((self._ends, self.present[self._places] >> MEMBER_SHIFT))
 
-    def _most_pairs(self, starts: Array, ends: Array) -> int:
-        """How many pairs there are at most: a window has no more keys than fragments."""
+    def _spans(self, starts: Array, ends: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        """Per window, where its fragments lie in the order of member and time."""
         times = self._ends[self._by_time]
-        held = np.searchsorted(times, ends, side="right")
-        held -= np.searchsorted(times, starts, side="right")
-        return int(np.minimum(held, len(self.present)).sum())
+        border = np.append(self._first, len(self._ends))
+        first, last = border[low].copy(), border[high].copy()
+        for opening, closing in np.unique(np.stack([first, last], axis=1), axis=0).tolist():
+            own = np.flatnonzero((first == opening) & (last == closing))
+            within = times[opening:closing]
+            first[own] = opening + np.searchsorted(within, starts[own], side="right")
+            last[own] = opening + np.searchsorted(within, ends[own], side="right")
+        return first, last
 
-    def _all_keys(
-        self, offset: int, bounds: Array, table: Array | None, opening: Array, closing: Array
-    ) -> Pairs:
-        """All keys in windows that are given by the places of their bounds."""
-        if table is None:
-            used, places = np.unique(np.concatenate([opening, closing]), return_inverse=True)
-            table = self.find(self.present[None, :], bounds[used][:, None])
-            opening, closing = places[: len(opening)], places[len(opening) :]
-        low, high = table[opening].ravel(), table[closing].ravel()
-        full = np.flatnonzero(high > low)
-        windows, columns = np.divmod(full, len(self.present))
-        return Pairs(windows + offset, self.present[columns], low[full], high[full])
+    def _most_pairs(self, starts: Array, ends: Array, low: Array, high: Array) -> int:
+        """How many pairs there are at most: a window has no more keys than fragments."""
+        first, last = self._spans(starts, ends, low, high)
+        return int(np.minimum(last - first, high - low).sum())
 
-    def _seen_keys(self, starts: Array, ends: Array) -> Iterator[Pairs]:
+    def _seen_keys(self, starts: Array, ends: Array, low: Array, high: Array) -> Iterator[Pairs]:
         """Only the keys that have a fragment in the window: for many keys, each seen rarely."""
-        order = self._by_time
-        times, keys_by_time = self._ends[order], self._keys[order]
-        first = np.searchsorted(times, starts, side="right")
-        last = np.searchsorted(times, ends, side="right")
+        places = self._places[self._by_time]
+        first, last = self._spans(starts, ends, low, high)
         windows: list[Array] = []
         keys: list[Array] = []
         held = 0
         for index in range(len(starts)):
-            slice_ = keys_by_time[first[index] : last[index]]
-            seen = np.unique(slice_) if len(slice_) < 4 * len(self.present) else self.present
+            slice_ = places[first[index] : last[index]]
+            own = high[index] - low[index]
+            seen = (
+                np.unique(slice_) if len(slice_) < 4 * own else np.arange(low[index], high[index])
+            )
             windows.append(np.full(len(seen), index))
             keys.append(seen)
             held += len(seen)
@@ -138,7 +169,22 @@ class Positions:
                 windows, keys, held = [], [], 0
 
     def _found(self, windows: Array, keys: Array, starts: Array, ends: Array) -> Pairs:
-        low = self.find(keys, starts[windows])
-        high = self.find(keys, ends[windows])
+        low = self._find(keys, starts[windows])
+        high = self._find(keys, ends[windows])
         full = np.flatnonzero(high > low)
-        return Pairs(windows[full], keys[full], low[full], high[full])
+        return Pairs(windows[full], self.present[keys[full]], low[full], high[full])
+
+
+def portions(sizes: Array, most: int) -> Iterator[slice]:
+    """Slices of items whose sizes add up to at most so much, or of a single item.
+
+    >>> list(portions(np.array([2, 2, 9, 1]), 4))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    totals = np.cumsum(sizes)
+    first = 0
+    while first < len(sizes):
+        before = int(totals[first - 1]) if first else 0
+        last = max(int(np.searchsorted(totals, before + most, side="right")), first + 1)
+        yield slice(first, last)
+        first = last

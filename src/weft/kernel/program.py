@@ -1,8 +1,9 @@
 """A shared plan made ready for the kernel: what to keep open, what to compute for each group.
 
 A *pool* is what the kernel keeps of a node's open fragments for the groups that read them alike:
-the fragments themselves, or coarser ones that level 2 makes of them. A group reads the pool of
-its node, and those of retired nodes that its queries read before.
+as fine as the node wrote them, or coarser as level 2 makes them, once for every predicate of these
+groups (a *member* of the pool). A group reads the pool of its node, and those of retired nodes that
+its queries read before.
 
 Queries of a group with equal aggregates and equal output form a shape; all their due windows
 are computed together, so that the work per batch grows with windows and shapes, not queries.
@@ -12,16 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.codec import digest
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Fragments, SharedPlan, base_of, pool_name
 from weft.algebra.query import Query
-from weft.algebra.scalar import Scalar, is_native
+from weft.algebra.scalar import Expression, Scalar, is_native
 from weft.algebra.types import SqlType
-from weft.optimizer.groupby.flat import distinct_node, group_node
-from weft.optimizer.share import partials, presence
+from weft.kernel.members import Members, SignatureIndexes
+from weft.optimizer.groupby.flat import distinct_keys, distinct_node, group_node
+from weft.optimizer.gtweave import partials, presence
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ class Shape:
     queries: tuple[Query, ...]
 
     @property
+    def bounds(self) -> SqlType:
+        """The type of a window's start and end: one plan has windows of time, or of rows."""
+        return self.queries[0].bounds
+
+    @property
     def family(self) -> str:
         return family(self.types)
 
@@ -64,20 +72,33 @@ class Pool:
     fragments: Fragments | None
     queries: tuple[Query, ...]
     partials: frozenset[str]
+    members: Members
+    """The predicates of the queries."""
 
-    @property
-    def predicates(self) -> set[str]:
-        return {query.predicate.sql for query in self.queries if query.predicate is not None}
+    @cached_property
+    def indexes(self) -> SignatureIndexes:
+        return SignatureIndexes(self.members)
 
 
 @dataclass(frozen=True)
 class GroupProgram:
-    """A weave group: the pools it reads and the shapes it computes."""
+    """Weave groups that read the same pools: the shapes that are computed from them."""
 
     node: str
     pools: tuple[str, ...]
-    predicate: str | None
+    members: Members
+    indexes: SignatureIndexes
     shapes: tuple[Shape, ...]
+
+    @cached_property
+    def member_of(self) -> dict[str, int]:
+        """The member of each query."""
+        places = {_text(predicate): number for number, predicate in self.members}
+        return {
+            query.id: places[_text(query.predicate)]
+            for shape in self.shapes
+            for query in shape.queries
+        }
 
 
 @dataclass(frozen=True)
@@ -102,22 +123,30 @@ def family(types: Iterable[SqlType]) -> str:
 def compile_program(plan: SharedPlan) -> Program:
     """The program of a plan."""
     pools = _Pools(plan)
-    groups = []
+    together: dict[tuple[str, Fragments | None, tuple[str, ...]], list[Query]] = {}
     for group in plan.groups:
-        members: dict[tuple[str, ...], list[Query]] = {}
         for name in group.queries:
-            sources = pools.of(plan.query_by_id[name], group.node, group.fragments)
-            members.setdefault(sources, []).append(plan.query_by_id[name])
-        for sources, queries in members.items():
-            shapes = _shapes(queries, group.fragments, pools)
-            groups.append(GroupProgram(group.node, sources, group.predicate, shapes))
+            query = plan.query_by_id[name]
+            sources = pools.of(query, group.node, group.fragments)
+            together.setdefault((group.node, group.fragments, sources), []).append(query)
+    shapes = {place: _shapes(queries, place[1], pools) for place, queries in together.items()}
     found = pools.found()
-    readers: dict[str, tuple[Query, ...]] = {node.id: () for node in plan.nodes}
+    groups = tuple(
+        GroupProgram(node, sources, found[sources[0]].members, found[sources[0]].indexes, own)
+        for (node, _, sources), own in shapes.items()
+    )
+    readers: dict[str, tuple[Query, ...]] = {
+        node.id: () for node in plan.nodes if not node.intermediate
+    }
     readers |= {each.node.id: () for each in plan.retired}
     for pool in found.values():
         known = {query.id for query in readers[pool.node]}
         readers[pool.node] += tuple(query for query in pool.queries if query.id not in known)
-    return Program(plan, tuple(groups), found, readers)
+    return Program(plan, groups, found, readers)
+
+
+def _text(predicate: Expression | None) -> str | None:
+    return None if predicate is None else predicate.sql
 
 
 class _Pools:
@@ -145,17 +174,41 @@ class _Pools:
         return tuple(names)
 
     def found(self) -> dict[str, Pool]:
-        return {name: self._pool(name) for name in self._places}
+        """The pools. All number their members alike, so that a query has one place in all of
+        the pools that it reads."""
+        numbers: dict[str, dict[str | None, int]] = {}
+        for names in self._together():
+            own: dict[str | None, int] = {}
+            for name in names:
+                for query in self._readers[name].values():
+                    own.setdefault(_text(query.predicate), len(own))
+            numbers |= dict.fromkeys(names, own)
+        return {name: self._pool(name, numbers[name]) for name in self._places}
 
-    def _pool(self, name: str) -> Pool:
+    def _together(self) -> list[list[str]]:
+        """The pools that have a query in common, directly or by way of others."""
+        owner: dict[str, str] = {}
+        sets: dict[str, list[str]] = {}
+        for name, readers in self._readers.items():
+            joined = [name]
+            for root in {owner[query] for query in readers if query in owner}:
+                joined += sets.pop(root)
+            sets[name] = joined
+            for each in joined:
+                owner |= dict.fromkeys(self._readers[each], name)
+        return list(sets.values())
+
+    def _pool(self, name: str, numbers: dict[str | None, int]) -> Pool:
         node, fragments = self._places[name]
         queries = tuple(self._readers[name].values())
+        predicates = {_text(query.predicate): query.predicate for query in queries}
+        members = tuple((numbers[text], predicate) for text, predicate in predicates.items())
         needed = {
             partial.name
             for query in queries
             for partial in carried(query, base_of(node), self.plan)
         }
-        return Pool(name, node, fragments, queries, frozenset(needed))
+        return Pool(name, node, fragments, queries, frozenset(needed), members)
 
 
 def carried(query: Query, base: str, plan: SharedPlan) -> list[Partial]:
@@ -200,6 +253,7 @@ def _inputs(
 ) -> tuple[Partial, ...] | DistinctCount:
     if not aggregate.distinct:
         return partials(query, aggregate, pools.plan.stream)
-    node = pools.plan.node_of(query.id, distinct_node(query, aggregate))
+    keys = distinct_keys(query, aggregate)
+    node = pools.plan.node_of(query, distinct_node(query, aggregate), keys)
     found = pools.of(query, node, fragments)
     return DistinctCount(found, presence(query, aggregate, pools.plan.stream))

@@ -25,6 +25,7 @@ from weft.kernel.lower import from_stored, lower
 from weft.kernel.operations import Array
 from weft.kernel.positions import Pairs
 from weft.kernel.program import DistinctCount, Shape
+from weft.kernel.state import KEY_MASK
 from weft.kernel.view import View
 
 QUERY_COLUMN = "query"
@@ -56,6 +57,8 @@ class ShapeRows:
     keys: KeyEncoder
     distinct: Callable[[DistinctCount], View]
     ansi: bool
+    members: Array | None = None
+    """The member of each due window, if the view has several."""
 
     def rows(self, pairs: Pairs) -> pa.Table | Unfinished:
         """The result rows of some pairs; raises `ShapeFailed`."""
@@ -104,16 +107,18 @@ class ShapeRows:
             return ids.take(pa.array(self.due.queries[pairs.windows]))
         if name in (WINDOW_START, WINDOW_END):
             bounds = self.due.starts if name == WINDOW_START else self.due.ends
-            return pa.array(bounds[pairs.windows]).cast(arrow_type("timestamp"))
+            return pa.array(bounds[pairs.windows]).cast(arrow_type(self.shape.bounds))
         index = int(name[1:])
         if name[0] == "k":
-            return from_stored(self.keys.decode(index, pairs.keys), self.shape.key_types[index])
+            return from_stored(
+                self.keys.decode(index, pairs.keys & KEY_MASK), self.shape.key_types[index]
+            )
         return self._aggregate(index, pairs)
 
     def _aggregate(self, index: int, pairs: Pairs) -> pa.Array:
         inputs = self.shape.inputs[index]
         if isinstance(inputs, DistinctCount):
-            return distinct_counts(self.distinct(inputs), self.due, pairs)
+            return distinct_counts(self.distinct(inputs), self.due, pairs, self.members)
         combined = [self.view.combiner.over(p, pairs.low, pairs.high) for p in inputs]
         try:
             return lower(self.shape.aggregates[index], combined, ansi=self.ansi)
@@ -179,27 +184,31 @@ def family_schema(types: Sequence[str]) -> pa.Schema:
     )
 
 
-def distinct_counts(view: View, due: Due, pairs: Pairs) -> pa.Array:
+def distinct_counts(view: View, due: Due, pairs: Pairs, members: Array | None) -> pa.Array:
     """The number of distinct values that occur in each (window, group) pair."""
     if view.positions is None or not len(pairs.windows):
         return pa.array(np.zeros(len(pairs.keys), np.int64))
-    groups = np.zeros(int(view.state.keys.max()) + 1, np.int64)
-    groups[view.state.keys] = view.state.groups
-    width = int(max(pairs.keys.max(), view.state.groups.max())) + 1
-    tally: dict[int, int] = {}
+    keys, first = np.unique(view.state.keys, return_index=True)
+    known, groups = np.unique(view.state.groups[first], return_inverse=True)
     used, slots = np.unique(pairs.windows, return_inverse=True)
-    totals = np.zeros(len(used) * width if len(used) * width < 1 << 26 else 0, np.int64)
-    for found in view.positions.pairs(due.starts[used], due.ends[used]):
-        places, counts = np.unique(found.windows * width + groups[found.keys], return_counts=True)
-        if len(totals):
-            totals[places] += counts
-        else:
-            for place, count in zip(places.tolist(), counts.tolist(), strict=True):
-                tally[place] = tally.get(place, 0) + count
-    wanted: Array = slots * width + pairs.keys
-    if len(totals):
-        return pa.array(totals[wanted])
-    return pa.array([tally.get(place, 0) for place in wanted.tolist()], pa.int64())
+    own = None if members is None else members[used]
+    places = [np.zeros(0, np.int64)]
+    counts = [np.zeros(0, np.int64)]
+    for found in view.positions.pairs(due.starts[used], due.ends[used], own):
+        group = groups[np.searchsorted(keys, found.keys)]
+        place, count = np.unique(found.windows * len(known) + group, return_counts=True)
+        places.append(place)
+        counts.append(count)
+    tallied, where = np.unique(np.concatenate(places), return_inverse=True)
+    totals = np.bincount(where, np.concatenate(counts), len(tallied)).astype(np.int64)
+    group = np.searchsorted(known, pairs.keys)
+    present = known[np.minimum(group, len(known) - 1)] == pairs.keys
+    wanted = slots * len(known) + group
+    place = np.searchsorted(tallied, wanted)
+    place = np.minimum(place, max(len(tallied) - 1, 0))
+    if not len(tallied):
+        return pa.array(np.zeros(len(pairs.keys), np.int64))
+    return pa.array(np.where(present & (tallied[place] == wanted), totals[place], 0))
 
 
 def _table(columns: dict[str, pa.Array], rows: int) -> pa.Table:

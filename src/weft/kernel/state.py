@@ -1,12 +1,15 @@
-"""The open fragments of a node, sorted by (key, fragment end).
+"""The open fragments of a node, and the shards that level 1 wrote.
 
-A `NodeState` is an immutable value: `merged` and `expired` give new ones. Rows of several
-plan versions stand side by side: each knows which predicates it satisfies (`masks`) and
-carries the partials its version had; `weave` reads only what a query may use.
+`Shards` are rows of a state file as they are. A `NodeState` holds the fragments that weave groups
+read: sorted by (member, key, fragment end), where a member is one of the predicates of the pool that
+it belongs to. It is an immutable value: `merged` and `expired` give new ones. Rows of several plan
+versions stand side by side; each carries the partials its version had, and `weave` reads only what
+a query may use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -15,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from weft.algebra.partial import Partial
-from weft.algebra.plan import WORD_BITS, Node
+from weft.algebra.plan import Node
 from weft.kernel import columns as partial_columns
 from weft.kernel.arrow import arrow_type
 from weft.kernel.columns import Stored
@@ -26,6 +29,9 @@ FRAGMENT_END: Final = "fragment_end"
 ROW_COUNT: Final = "n"
 BUCKET: Final = "bucket"
 _BYTES_PER_ROW: Final = 32
+MEMBER_SHIFT: Final = 40
+"""A key code has the member of its row above these bits."""
+KEY_MASK: Final = (1 << MEMBER_SHIFT) - 1
 
 
 def key_column(index: int) -> str:
@@ -41,14 +47,13 @@ class NodeState:
     """Open fragments as arrays of equal length, sorted by (key, end).
 
     `keys` are codes of the full key, `groups` codes of its leading group keys (the same
-    array unless the node counts distinct values).
+    array unless the node counts distinct values), both with the row's member above them.
     """
 
     keys: Array
     groups: Array
     ends: Array
     counts: Array
-    masks: dict[str, Array]
     columns: dict[str, Stored]
     partials: dict[str, Partial]
 
@@ -58,7 +63,7 @@ class NodeState:
     @property
     def nbytes(self) -> int:
         stored = sum(partial_columns.size(column) for column in self.columns.values())
-        return len(self) * (_BYTES_PER_ROW + len(self.masks)) + stored
+        return len(self) * _BYTES_PER_ROW + stored
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -75,7 +80,6 @@ class NodeState:
             groups=groups,
             ends=self.ends[positions],
             counts=self.counts[positions],
-            masks={name: mask[positions] for name, mask in self.masks.items()},
             columns={
                 name: partial_columns.take(column, positions)
                 for name, column in self.columns.items()
@@ -97,10 +101,6 @@ class NodeState:
         order = np.lexsort(
             (np.concatenate([self.ends, other.ends]), np.concatenate([self.keys, other.keys]))
         )
-        masks = {
-            name: np.concatenate([_mask(self, name), _mask(other, name)])
-            for name in {**self.masks, **other.masks}
-        }
         partials = {**self.partials, **other.partials}
         columns = {
             name: partial_columns.concatenate([_column(self, partial), _column(other, partial)])
@@ -114,22 +114,23 @@ class NodeState:
             groups=groups,
             ends=np.concatenate([self.ends, other.ends]),
             counts=np.concatenate([self.counts, other.counts]),
-            masks=masks,
             columns=columns,
             partials=partials,
         )
         return both.select(order)
 
-    def narrowed(self, partials: set[str], predicates: set[str]) -> NodeState:
-        """Without the partials and predicates that no live query reads."""
-        if self.columns.keys() <= partials and self.masks.keys() <= predicates:
+    def narrowed(self, partials: Collection[str]) -> NodeState:
+        """Without the partials that no live query reads."""
+        if self.columns.keys() <= set(partials):
             return self
         return replace(
             self,
-            masks={name: mask for name, mask in self.masks.items() if name in predicates},
             columns={name: c for name, c in self.columns.items() if name in partials},
             partials={name: p for name, p in self.partials.items() if name in partials},
         )
+
+    def sorted(self) -> NodeState:
+        return self.select(np.lexsort((self.ends, self.keys)))
 
 
 EMPTY: Final = NodeState(
@@ -137,7 +138,6 @@ EMPTY: Final = NodeState(
     groups=_none,
     ends=_none,
     counts=_none,
-    masks={},
     columns={},
     partials={},
 )
@@ -154,12 +154,25 @@ class Encoders:
         self.keys = KeyEncoder(types) if distinct else self.groups
 
 
-def load(table: pa.Table, node: Node, encoders: Encoders) -> NodeState:
-    """The rows of a state file that `node` wrote, sorted."""
+@dataclass(frozen=True)
+class Shards:
+    """Rows of a state file: fragments in no order, without members, and their signatures."""
+
+    node: Node
+    rows: NodeState
+    signature: tuple[Array, ...]
+
+    def select(self, positions: Array) -> Shards:
+        signature = tuple(column[positions] for column in self.signature)
+        return Shards(self.node, self.rows.select(positions), signature)
+
+
+def load(table: pa.Table, node: Node, encoders: Encoders) -> Shards:
+    """The rows of a state file that `node` wrote."""
     if table.column(FRAGMENT_END).null_count:
         table = table.filter(table.column(FRAGMENT_END).is_valid())
     if not table.num_rows:
-        return EMPTY
+        return Shards(node, EMPTY, (_none,) * node.signature.columns)
     table = table.combine_chunks()
     arrays = {name: _single(table.column(name)) for name in table.column_names}
     group_columns = [arrays[key_column(i)] for i in range(node.group_keys)]
@@ -172,33 +185,20 @@ def load(table: pa.Table, node: Node, encoders: Encoders) -> NodeState:
         keys = encoders.keys.encode([arrays[key_column(i)] for i in range(len(node.keys))])
     else:
         keys = groups
-    state = NodeState(
+    rows = NodeState(
         keys=keys,
         groups=groups,
         ends=arrays[FRAGMENT_END].to_numpy(),
         counts=arrays[ROW_COUNT].to_numpy(),
-        masks=_masks(node, arrays),
         columns={p.name: partial_columns.load(p, arrays[p.name]) for p in node.partials},
         partials={p.name: p for p in node.partials},
     )
-    return state.select(np.lexsort((state.ends, state.keys)))
+    signature = [arrays[signature_column(i)].to_numpy() for i in range(node.signature.columns)]
+    return Shards(node, rows, tuple(signature))
 
 
 def _single(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-
-
-def _masks(node: Node, arrays: dict[str, pa.Array]) -> dict[str, Array]:
-    words = [arrays[signature_column(i)].to_numpy() for i in range(node.words)]
-    return {
-        predicate.sql: (words[bit // WORD_BITS] >> (bit % WORD_BITS)) & 1 == 1
-        for bit, predicate in enumerate(node.predicates)
-    }
-
-
-def _mask(state: NodeState, name: str) -> Array:
-    found = state.masks.get(name)
-    return np.zeros(len(state), bool) if found is None else found
 
 
 def _column(state: NodeState, partial: Partial) -> Stored:

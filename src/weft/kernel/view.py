@@ -11,15 +11,10 @@ from weft.kernel.state import NodeState
 
 
 class View:
-    """The fragments of a pool that satisfy a predicate, and `also` a condition of their own."""
+    """The fragments of a pool, of those that satisfy a condition of their own."""
 
-    def __init__(self, state: NodeState, predicate: str | None, also: Array | None = None) -> None:
-        mask = None if predicate is None else state.masks.get(predicate, np.zeros(0, bool))
-        if mask is not None and not len(mask):
-            mask = np.zeros(len(state), bool)
-        if also is not None:
-            mask = also if mask is None else mask & also
-        self.state = state if mask is None else state.select(np.flatnonzero(mask))
+    def __init__(self, state: NodeState, chosen: Array | None = None) -> None:
+        self.state = state if chosen is None else state.select(np.flatnonzero(chosen))
         self.combiner = Combiner(self.state.columns)
         self.times = np.unique(self.state.ends)
         self.positions = Positions(self.state.keys, self.state.ends) if len(self.state) else None

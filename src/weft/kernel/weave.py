@@ -1,7 +1,7 @@
 """The kernel: from open fragments and a step of the watermark to result rows.
 
 Level 2 (intercede aggregation of the TriOps paper, section III-B) has made the pools that weave
-groups read (`coalesce`); here each group selects the shards that satisfy its predicate, once.
+groups read (`members`, `coalesce`): fragments of every predicate, sorted by it.
 Level 3 (final aggregation): for each shape, the ranges of all due windows are found and
 combined incrementally (`ranges`), lowered, filtered by HAVING and projected.
 
@@ -21,10 +21,11 @@ from weft.algebra.plan import base_of
 from weft.algebra.query import Query
 from weft.kernel.due import due_windows, late_pairs
 from weft.kernel.failure import QueryFailure
+from weft.kernel.members import expanded
 from weft.kernel.positions import Pairs
 from weft.kernel.program import DistinctCount, GroupProgram, Program, Shape
 from weft.kernel.results import ShapeFailed, ShapeRows, Unfinished
-from weft.kernel.state import EMPTY, Encoders, NodeState
+from weft.kernel.state import EMPTY, MEMBER_SHIFT, Encoders, NodeState, Shards
 from weft.kernel.view import View
 
 
@@ -82,35 +83,46 @@ def _together(pools: Sequence[str], states: Mapping[str, NodeState]) -> NodeStat
 
 
 def counted_operations(
-    program: Program, new: Mapping[str, NodeState], woven: Woven
+    program: Program, new: Mapping[str, Sequence[Shards]], woven: Woven
 ) -> dict[str, int]:
     """The aggregate operations of a step at each level, as the papers count them: rows into
     fragments, fragments into coarse fragments, fragments into windows."""
-    level1 = sum(int(new[node.id].counts.sum()) for node in program.plan.nodes if node.id in new)
+    level1 = sum(
+        int(shards.rows.counts.sum())
+        for node in program.plan.nodes
+        for shards in new.get(node.id, ())
+    )
     level2 = sum(
-        len(new[pool.node])
+        len(shards.rows)
         for pool in program.pools.values()
-        if pool.fragments is not None and pool.node in new
+        if pool.fragments is not None
+        for shards in new.get(pool.node, ())
     )
     return {"level1": level1, "level2": level2, "level3": woven.operations}
 
 
-def late(program: Program, states: Mapping[str, NodeState], before: int) -> dict[str, int]:
+def late(
+    program: Program,
+    new: Mapping[str, Sequence[Shards]],
+    encoders: Mapping[str, Encoders],
+    before: int,
+) -> dict[str, int]:
     """Per query, the (row, window) pairs of new fragments that come too late."""
     counted: dict[str, int] = {}
     for group in program.groups:
-        state = states.get(group.node)
-        if state is None or not len(state) or state.span[0] > before:
-            continue
-        chosen = state.ends <= before
-        if group.predicate is not None:
-            chosen = chosen & state.masks[group.predicate]
-        ends, counts = state.ends[chosen], state.counts[chosen]
-        for shape in group.shapes:
-            for query in shape.queries:
-                pairs = late_pairs(query.window, before, ends, counts)
-                if pairs:
-                    counted[query.id] = pairs
+        for shards in new.get(group.node, ()):
+            tardy = shards.select(np.flatnonzero(shards.rows.ends <= before))
+            if not len(tardy.rows):
+                continue
+            encoder = encoders[base_of(group.node)].keys
+            rows = expanded(tardy, group.indexes, encoder, frozenset())
+            owners = rows.keys >> MEMBER_SHIFT
+            for shape in group.shapes:
+                for query in shape.queries:
+                    own = np.flatnonzero(owners == group.member_of[query.id])
+                    pairs = late_pairs(query.window, before, rows.ends[own], rows.counts[own])
+                    if pairs:
+                        counted[query.id] = counted.get(query.id, 0) + pairs
     return counted
 
 
@@ -123,7 +135,7 @@ def _weave_group(
     step: Step,
     woven: Woven,
 ) -> None:
-    view = View(state, group.predicate)
+    view = View(state)
     if view.positions is None:
         return
     satellites: dict[DistinctCount, View] = {}
@@ -134,7 +146,7 @@ def _weave_group(
             values = _together(inputs.pools, states)
             counted = values.columns.get(inputs.presence.name)
             seen = counted[0] > 0 if counted is not None else np.zeros(len(values), bool)
-            satellites[inputs] = View(values, group.predicate, seen)
+            satellites[inputs] = View(values, seen)
         return satellites[inputs]
 
     keys = encoders[base_of(group.node)].groups
@@ -144,8 +156,12 @@ def _weave_group(
         due = due_windows(windows, complete, step.before, step.now, view.times)
         if not len(due.ends):
             continue
-        made = ShapeRows(shape, view, due, keys, distinct, step.ansi)
-        for pairs in view.positions.pairs(due.starts, due.ends):
+        members = None
+        if len(group.members) > 1:
+            places = np.array([group.member_of[query.id] for query in shape.queries])
+            members = places[due.queries]
+        made = ShapeRows(shape, view, due, keys, distinct, step.ansi, members)
+        for pairs in view.positions.pairs(due.starts, due.ends, members):
             if len(pairs.windows):
                 woven.operations += int((pairs.high - pairs.low).sum())
                 _add(made, pairs, woven)

@@ -8,14 +8,16 @@ all groups; where TriOps does not pay (one group, or fewer rows than edges), Two
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from weft.algebra.plan import Fragments, SharedPlan, Sharing, base_of
+from weft.algebra.plan import PASSES, Fragments, Node, SharedPlan, Sharing
 from weft.algebra.query import Query
 from weft.errors import RunError
-from weft.optimizer.share import Parts
+from weft.optimizer.groupby.arrange import NATIVE, UNLIMITED, Arranging
+from weft.optimizer.groupby.planner import ALLOCATORS
+from weft.optimizer.gtweave import Parts
 from weft.optimizer.windows.calibration import calibrated
 from weft.optimizer.windows.cost import (
     MODELS,
@@ -36,8 +38,19 @@ MODEL_NAMES = (CALIBRATED, *MODELS)
 SECOND = 1_000_000
 
 
-def check_sharing(optimizer: str, model: str) -> None:
-    """Refuse names that there are not."""
+def check_sharing(sharing: Sharing) -> None:
+    """Refuse names that there are not, and a budget that cannot be."""
+    optimizer, model = sharing.optimizer, sharing.model
+    for name in sharing.passes:
+        if name not in PASSES:
+            raise RunError("UNKNOWN_SETTING", name="passes", value=name, known=", ".join(PASSES))
+    if sharing.allocator not in (NATIVE, *ALLOCATORS):
+        known = ", ".join((NATIVE, *ALLOCATORS))
+        raise RunError("UNKNOWN_SETTING", name="allocator", value=sharing.allocator, known=known)
+    budget = sharing.memory_budget
+    if budget is not None and (isinstance(budget, bool) or budget < 0):
+        known = "a number of groups from 0 on, or none"
+        raise RunError("UNKNOWN_SETTING", name="memory_budget", value=budget, known=known)
     if optimizer not in OPTIMIZERS:
         known = ", ".join(OPTIMIZERS)
         raise RunError("UNKNOWN_SETTING", name="optimizer", value=optimizer, known=known)
@@ -46,11 +59,36 @@ def check_sharing(optimizer: str, model: str) -> None:
         raise RunError("UNKNOWN_SETTING", name="model", value=model, known=known)
 
 
+GroupCounts = Callable[[frozenset[str], float], float]
+"""How many groups a set of keys has among so many rows."""
+
+
+def arranging(sharing: Sharing, statistics: GroupCounts | None = None) -> Arranging:
+    """The search for an aggregate tree, with what is known of the stream."""
+    memory = UNLIMITED if sharing.memory_budget is None else sharing.memory_budget
+    counts = statistics or assumed_groups(sharing.keys)
+    return Arranging(counts, sharing.rate, sharing.step, memory, sharing.allocator)
+
+
+def assumed_groups(each: float) -> GroupCounts:
+    """As many groups for every key, independent of each other.
+
+    >>> assumed_groups(10)(frozenset({"a", "b"}), 1000)
+    100.0
+    """
+
+    def groups(keys: frozenset[str], rows: float) -> float:
+        return min(float(each) ** len(keys), max(rows, 1.0))
+
+    return groups
+
+
 @dataclass(frozen=True)
 class WindowWeaving:
     """A `Weaving` by cost."""
 
     sharing: Sharing
+    statistics: GroupCounts | None = None
 
     def parts(self, queries: Sequence[Query]) -> Parts:
         """The queries of a node by group, and how many levels run them."""
@@ -67,6 +105,11 @@ class WindowWeaving:
         levels = 2 if isinstance(model, TwoOps) else 3
         return Parts(levels, _by_group(queries, workload, plan.partition))
 
+    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
+        """The nodes as an aggregate tree."""
+        indexed = "predicates" in self.sharing.passes
+        return arranging(self.sharing, self.statistics).arranged(nodes, readers, indexed)
+
     def _model(self) -> CostModel:
         if self.sharing.model == CALIBRATED:
             return Calibrated(self.sharing.keys, **asdict(calibrated()))
@@ -79,14 +122,13 @@ class WindowWeaving:
         return Parts(3, _by_group(queries, workload, groups), coarse)
 
 
-def parts_of(plan: SharedPlan) -> dict[str, list[list[Query]]]:
-    """The parts of every group-by set, by the name of its keys: queries with the same fragments."""
-    found: dict[str, dict[tuple[str, Fragments | None], list[Query]]] = {}
+def parts_of(plan: SharedPlan) -> dict[tuple[str, Fragments | None], list[Query]]:
+    """The queries that read the same fragments of the same node."""
+    found: dict[tuple[str, Fragments | None], list[Query]] = {}
     for group in plan.groups:
-        parts = found.setdefault(base_of(group.node), {})
         members = [plan.query_by_id[name] for name in group.queries]
-        parts.setdefault((group.node, group.fragments), []).extend(members)
-    return {base: list(parts.values()) for base, parts in found.items()}
+        found.setdefault((group.node, group.fragments), []).extend(members)
+    return found
 
 
 def workload_of(queries: Sequence[Query]) -> Workload:

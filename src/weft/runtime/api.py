@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -12,32 +12,38 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
+from weft.algebra.numbered import numbered, numbered_name, source_name
 from weft.algebra.plan import SharedPlan, query_columns
-from weft.algebra.query import Query, quote
+from weft.algebra.query import NUMBER, Query, quote
 from weft.catalog.store import ACTIVE, FALLBACK, REJECTED, Catalog, QueryRecord, check_name
 from weft.errors import CatalogError, CheckpointError, RunError
 from weft.explain import Explanation, FallbackNote, explain
 from weft.kernel.program import family
 from weft.kernel.results import QUERY_COLUMN, output_names
-from weft.optimizer.share import share
+from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving, check_sharing
 from weft.runtime.checkpoint import open_checkpoint
 from weft.runtime.fallback import FallbackRun, fallback_results
 from weft.runtime.lease import Lease
 from weft.runtime.log import StreamLog
 from weft.runtime.loom import Loom
+from weft.runtime.numbering import Numbering
 from weft.runtime.registry import Registry
-from weft.runtime.replanning import measured_sharing
+from weft.runtime.replanning import group_counts, measured_sharing
+from weft.runtime.rowloom import RowLoom, row_settings
 from weft.runtime.run import Run, StreamRun
-from weft.runtime.settings import Settings
+from weft.runtime.sampling import Sampling
+from weft.runtime.settings import Settings, check_settings
 from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder
 from weft.runtime.sources import Source, fallback_frame, source
 from weft.runtime.step import Hooks
 from weft.runtime.storage import Storage, to_json
 from weft.runtime.versions import ALWAYS
 from weft.sql.fallback import Fallback
+from weft.stats import StreamStatistics
 
 _TRIGGERS = ("availableNow", "processingTime")
 
@@ -56,7 +62,8 @@ class Weft:
     ) -> None:
         self._spark = spark
         self._settings = Settings(**settings)
-        check_sharing(self._settings.optimizer, self._settings.model)
+        check_sharing(measured_sharing(self._settings, None))
+        check_settings(self._settings)
         self._storage = Storage(os.fspath(checkpoint))
         lanes = self._settings.lanes or max(2, spark.sparkContext.defaultParallelism)
         self._identity = open_checkpoint(self._storage, project, lanes)
@@ -178,16 +185,21 @@ class Weft:
     # plans
 
     def plan(self, stream: str) -> SharedPlan:
-        """The shared plan of a stream's queries as they are registered now."""
+        """The shared plan of a stream's queries as they are registered now; that of its row
+        windows is under the name `stream@rows`."""
         queries = self._registry.shared(stream)
         log = self._log(stream)
         last = log.last()
+        schema = self._registry.sources[source_name(stream)].schema
+        settings = self._settings
+        if stream != schema.name:
+            schema, settings = numbered(schema), row_settings(settings)
         if last is not None:
             plan = log.plan(last.plan_version)
             if [query.id for query in plan.queries] == [query.id for query in queries]:
                 return plan
-        schema = self._registry.sources[stream].schema
-        weaving = WindowWeaving(measured_sharing(self._settings, last))
+        counts = group_counts(self._catalog.statistics(stream))
+        weaving = WindowWeaving(measured_sharing(settings, last), counts)
         return share(0, schema, queries, {query.id: ALWAYS for query in queries}, weaving)
 
     def counted(self, stream: str) -> dict[str, Any]:
@@ -196,16 +208,32 @@ class Weft:
         last = self._log(stream).last()
         return dict(last.metrics) if last is not None else {}
 
+    def statistics(self, stream: str) -> StreamStatistics:
+        """What is known of a stream: its rate, groups and skew of keys, selectivities, each with
+        where it comes from; assumed before anything is measured."""
+        if stream not in self._registry.sources:
+            known = ", ".join(self._registry.sources) or "none"
+            raise CatalogError("UNKNOWN_STREAM", name=stream, known=known)
+        found = self._catalog.statistics(stream)
+        last = self._log(stream).last()
+        if last is None and not found.known:
+            return StreamStatistics.unknown(self._settings.assumed_rate)
+        return found.counted(last.metrics) if last is not None else found
+
     def explain(self, name: str | None = None) -> Explanation:
         """The shared plan, who shares what, and what it saves; of one query, if named."""
         if name is not None:
             self._catalog.find(name)
-        plans = [self.plan(stream) for stream in self._registry.sources]
+        names = [(name, numbered_name(name)) for name in self._registry.sources]
+        plans = [self.plan(name) for pair in names for name in pair]
         notes = [
             FallbackNote(record.name, bound.stream, bound.reason)
             for record, bound in self._registry.fallbacks()
         ]
-        return explain([plan for plan in plans if plan.queries], notes, only=name)
+        shown = explain([plan for plan in plans if plan.queries], notes, only=name)
+        return shown.with_statistics(
+            {each: self.statistics(each) for each in self._registry.sources}
+        )
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
@@ -242,8 +270,8 @@ class Weft:
         self._sink = sink
         self._bind_stores(sink)
         run = Run(lease.release, self._sync, self._registry.quarantine)
-        looms = {name: self._loom(name, lease, sink, run) for name in self._streams_to_run()}
-        for loom in looms.values():
+        looms = {name: self._looms(name, lease, sink, run) for name in self._streams_to_run()}
+        for loom in (each for pair in looms.values() for each in pair):
             loom.check(self._spark)
             if loom.last is not None:
                 self._planned(loom.log.plan(loom.last.plan_version), loom.last.late)
@@ -251,8 +279,8 @@ class Weft:
             raise RunError("NOTHING_TO_RUN")
         self._trigger, self._lease, self._run = trigger, lease, run
         self._synced = None
-        for loom in looms.values():
-            run.add_stream(self._stream_run(loom, trigger))
+        for pair in looms.values():
+            run.add_stream(self._stream_run(*pair, trigger))
         self._sync()
         run.watch()
         return run
@@ -262,33 +290,52 @@ class Weft:
         return [
             name
             for name in self._registry.sources
-            if self._registry.shared(name) or self._log(name).last() is not None
+            if self._registry.shared(name)
+            or self._registry.shared(numbered_name(name))
+            or self._log(name).last() is not None
         ]
 
-    def _loom(self, name: str, lease: Lease, sink: Sink, run: Run) -> Loom:
+    def _looms(self, name: str, lease: Lease, sink: Sink, run: Run) -> tuple[Loom, RowLoom]:
+        """The loom of a stream, and that of its row windows, which follows it."""
         added = self._registry.sources[name]
+        lanes, owner = self._identity.lanes, self._identity.owner
+
+        def hooks(queries: Callable[[], list[Query]], sampling: Sampling | None = None) -> Hooks:
+            sampling = sampling or Sampling(every=0)
+            return Hooks(queries, self._registry.quarantine, self._planned, run.report, sampling)
 
         def queries() -> list[Query]:
             return self._registry.shared(name, self._columns[name])
 
-        hooks = Hooks(
-            queries=queries,
-            quarantine=self._registry.quarantine,
-            planned=self._planned,
-            progress=run.report,
-        )
-        return Loom(
-            self._log(name),
-            lease,
-            added.schema,
-            sink,
-            self._settings,
-            self._identity.lanes,
-            self._identity.owner,
-            hooks,
+        log, schema = self._log(name), added.schema
+        own = hooks(queries, self._sampling(name))
+        loom = Loom(log, lease, schema, sink, self._settings, lanes, owner, own)
+        rows = numbered(schema)
+        stored = {field.name for field in rows.fields}
+        whole = StructType(
+            [StructField(f.name, f.dataType) for f in added.frame.schema if f.name in stored]
         )
 
-    def _stream_run(self, loom: Loom, trigger: dict[str, Any]) -> StreamRun:
+        def row_queries() -> list[Query]:
+            """None until the stream is read with all its columns."""
+            read = self._columns[name]
+            return self._registry.shared(rows.name, read) if set(whole.names) <= read else []
+
+        log, settings = self._log(rows.name), row_settings(self._settings)
+        numbering = Numbering(log, schema, whole, lanes)
+        follower = RowLoom(
+            loom, numbering, log, lease, rows, sink, settings, lanes, owner, hooks(row_queries)
+        )
+        return loom, follower
+
+    def _sampling(self, stream: str) -> Sampling:
+        def keep(statistics: StreamStatistics) -> None:
+            self._catalog.put_statistics(stream, statistics)
+
+        known = self._catalog.statistics(stream)
+        return Sampling(self._settings.statistics_every, known, keep)
+
+    def _stream_run(self, loom: Loom, rows: RowLoom, trigger: dict[str, Any]) -> StreamRun:
         name = loom.stream.name
         added = self._registry.sources[name]
 
@@ -299,7 +346,7 @@ class Weft:
             live = self._registry.live()
             if known.get("live") is not live:
                 known["live"] = live
-                wanted = self._wanted_columns(loom)
+                wanted = self._wanted_columns(loom, rows)
                 known["columns"] = tuple(sorted(wanted, key=order.index))
             columns: tuple[str, ...] = known["columns"]
             return columns
@@ -311,9 +358,12 @@ class Weft:
             loom, added.frame, trigger, columns_in_use, projected, self._settings.idle_seconds
         )
 
-    def _wanted_columns(self, loom: Loom) -> set[str]:
-        """The columns that registered queries read, and the plan that a replay would use."""
+    def _wanted_columns(self, loom: Loom, rows: RowLoom) -> set[str]:
+        """The columns that registered queries read, and the plan that a replay would use. The
+        order of rows takes all columns, and a row that waits for its number keeps them."""
         wanted = {loom.stream.time}
+        if rows.needs_rows or self._registry.shared(rows.stream.name):
+            wanted |= {field.name for field in rows.stream.fields} - {NUMBER}
         for query in self._registry.shared(loom.stream.name):
             wanted |= query_columns(query)
         intent = loom.log.intent(loom.last.batch + 1 if loom.last else 0)
@@ -358,8 +408,8 @@ class Weft:
             if live is self._synced:
                 return
             for name in set(self._streams_to_run()) - run.stream_names:
-                loom = self._loom(name, self._lease, self._sink, run)
-                run.add_stream(self._stream_run(loom, self._trigger))
+                pair = self._looms(name, self._lease, self._sink, run)
+                run.add_stream(self._stream_run(*pair, self._trigger))
             self._sync_fallbacks(run)
             self._save_catalog()
             self._synced = self._registry.live()
@@ -471,11 +521,10 @@ class Weft:
             bound = self._registry.of(record)
             if bound is None and self._catalog.find(record.name).status != REJECTED:
                 self._registry.bind(record.name, record.sql, record.id)
-            if bound is not None and bound.stream not in self._registry.sources:
+            name = source_name(bound.stream) if bound is not None else None
+            if name is not None and name not in self._registry.sources:
                 known = ", ".join(self._registry.sources) or "none"
-                raise CatalogError(
-                    "UNKNOWN_STREAM", query=record.name, name=bound.stream, known=known
-                )
+                raise CatalogError("UNKNOWN_STREAM", query=record.name, name=name, known=known)
 
     def _bind_stores(self, sink: Sink) -> None:
         sinks = [sink.default, *sink.routes.values()] if isinstance(sink, RouteSink) else [sink]
@@ -511,13 +560,13 @@ class QueryHandle:
 
     @property
     def late(self) -> int:
-        """How many (row, window) pairs came too late for it."""
+        """How many (row, window) pairs came too late for it; for row windows, how many rows."""
         return self._now().late
 
     @property
     def complete_from(self) -> int | None:
-        """Microseconds since 1970 from which on its windows are complete; None before it
-        has run or if it has seen all of its stream."""
+        """Microseconds since 1970, or the row number, from which on its windows are complete;
+        None before it has run or if it has seen all of its stream."""
         time = self._now().complete_from
         return None if time is None or time == ALWAYS else time
 

@@ -103,7 +103,7 @@ def _run_lane(work: LaneWork, lane: Lane) -> Iterator[tuple[str, Any]]:
     plan = log.plan(work.plan_version)
     program = compile_program(plan)
     opened, new = OpenState().read(log, work.new_files, lane)
-    pairs = late(program, new, work.before)
+    pairs = late(program, new, opened.encoders, work.before)
     if pairs:
         yield "late", pairs
     opened, old = opened.read(log, work.files, lane)

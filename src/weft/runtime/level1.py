@@ -1,20 +1,25 @@
 """Level 1 in native Spark: rows of a micro-batch to fragments (sub-aggregation).
 
-One `groupBy(fragment end, signature, keys)` per first-level node. Nothing here touches a row
-in Python. The tasks write the fragments as state files; a `bucket` column, a hash of the
+One `groupBy(fragment end, signature, keys)` per first-level node (`signatures` makes the signature
+columns), and one over the fragments of its parent for every other node of the aggregate tree. Nothing
+here touches a row in Python. The tasks write the fragments as state files; a `bucket` column, a hash of the
 group keys, lets lanes share the files of a node.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import uuid
+from collections.abc import Callable, Iterable
+
+from pyspark.sql import DataFrame
 
 from weft.algebra.aggregate import stored
 from weft.algebra.partial import COUNT_STAR
-from weft.algebra.plan import WORD_BITS, Fragments, Node
+from weft.algebra.plan import Fragments, Node
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
+from weft.runtime.combining import combine_sql
+from weft.runtime.signatures import Places, made, selecting, useful, with_signature_of
 
 BUCKETS = 64
 MAX_EVENT, LATE_ROWS = "max_event", "late_rows"
@@ -37,19 +42,6 @@ def _next_edge(time: str, slide: int, residue: int) -> str:
     return f"{time} + {slide}L - pmod({shifted}, {slide}L)"
 
 
-def signature_sql(node: Node) -> list[str]:
-    """The signature columns: bit i of word w is predicate w * WORD_BITS + i."""
-    words = []
-    for first in range(0, len(node.predicates), WORD_BITS):
-        chosen = node.predicates[first : first + WORD_BITS]
-        bits = [
-            f"(CASE WHEN {predicate.sql} THEN {1 << bit}L ELSE 0L END)"
-            for bit, predicate in enumerate(chosen)
-        ]
-        words.append(" + ".join(bits))
-    return words
-
-
 def fragments(
     rows: DataFrame, node: Node, stream: StreamSchema, counting_before: int | None = None
 ) -> DataFrame:
@@ -60,22 +52,85 @@ def fragments(
     whose end is NULL. Only for nodes that see every row and in which nothing can raise.
     """
     time = stream.time_micros
-    grouping: list[Column] = [F.expr(fragment_end_sql(node.fragments, time)).alias(FRAGMENT_END)]
-    words = signature_sql(node)
-    grouping += [F.expr(sql).alias(signature_column(i)) for i, sql in enumerate(words)]
-    grouping += [
-        F.expr(stored(key.sql, key.type)).alias(key_column(i)) for i, key in enumerate(node.keys)
-    ]
+    wanted = useful(node)
+    conditions = [] if wanted is None else [f"({wanted})"]
     if counting_before is None:
-        rows = rows.where(F.expr(f"{quote(stream.time)} IS NOT NULL"))
-    if words and not node.keeps_all_rows:
-        rows = rows.where(F.expr(" OR ".join(f"({word}) != 0L" for word in words)))
-    lifted = [F.expr(COUNT_STAR.lift).alias(ROW_COUNT)]
-    lifted += [F.expr(partial.lift).alias(partial.name) for partial in node.partials]
+        conditions.append(f"{quote(stream.time)} IS NOT NULL")
+    keys = {_made(i): stored(key.sql, key.type) for i, key in enumerate(node.keys)}
+    lifted = {ROW_COUNT: COUNT_STAR.lift} | {p.name: p.lift for p in node.partials}
     if counting_before is not None:
         late = f"count_if({time} < {counting_before}L)"
-        lifted += [F.expr(f"max({time})").alias(MAX_EVENT), F.expr(late).alias(LATE_ROWS)]
-    aggregated = rows.groupBy(*grouping).agg(*lifted)
-    keys = [F.col(key_column(i)) for i in range(node.group_keys)]
-    bucket = F.pmod(F.hash(*keys), F.lit(BUCKETS)) if keys else F.lit(0)
-    return aggregated.withColumn(BUCKET, bucket.cast("int"))
+        lifted |= {MAX_EVENT: f"max({time})", LATE_ROWS: late}
+
+    places = Places.of(node)
+
+    def text(name: str) -> str:
+        chosen = f"(SELECT * FROM {name} WHERE {' AND '.join(conditions)})" if conditions else name
+        source = selecting(
+            places.with_rows(chosen), {_END: fragment_end_sql(node.fragments, time), **keys}
+        )
+        fragments = _aggregated(source, node, places.on_rows, lifted)
+        names = [FRAGMENT_END, *keys_of(node), *lifted]
+        shown = [f"{made(i)} AS {signature_column(i)}" for i in range(node.signature.columns)]
+        return _bucketed(
+            f"SELECT {', '.join([*names, *shown])} FROM {places.with_fragments(fragments)}", node
+        )
+
+    return _over(rows, text)
+
+
+def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
+    """The fragments of a node from those of its parent in the aggregate tree."""
+    places = {key.sql: key_column(i) for i, key in enumerate(parent.keys)}
+    keys = {_made(i): places[key.sql] for i, key in enumerate(node.keys)}
+    end = fragment_end_sql(node.fragments, f"({FRAGMENT_END} - 1L)")
+    combined = {ROW_COUNT: f"sum({ROW_COUNT})"}
+    combined |= {partial.name: combine_sql(partial) for partial in node.partials}
+
+    def text(name: str) -> str:
+        known = f"(SELECT * FROM {name} WHERE {FRAGMENT_END} IS NOT NULL)"
+        source = selecting(with_signature_of(known, parent, node), {_END: end, **keys})
+        columns = range(node.signature.columns)
+        return _bucketed(f"SELECT * FROM {_aggregated(source, node, columns, combined)}", node)
+
+    return _over(above, text)
+
+
+_END = "weft_end"
+
+
+def _made(place: int) -> str:
+    return f"weft_{key_column(place)}"
+
+
+def keys_of(node: Node) -> list[str]:
+    return [key_column(i) for i in range(len(node.keys))]
+
+
+def _aggregated(
+    source: str, node: Node, signature: Iterable[int], aggregates: dict[str, str]
+) -> str:
+    """One fragment per end, signature and keys of a relation that has them under names of their
+    own."""
+    grouped = {FRAGMENT_END: _END}
+    grouped |= {signature_column(i): made(i) for i in signature}
+    grouped |= {key_column(i): _made(i) for i in range(len(node.keys))}
+    columns = ", ".join(f"{sql} AS {name}" for name, sql in {**grouped, **aggregates}.items())
+    return f"(SELECT {columns} FROM {source} GROUP BY {', '.join(grouped.values())})"
+
+
+def _bucketed(fragments: str, node: Node) -> str:
+    """The fragments with the bucket of their group."""
+    keys = ", ".join(key_column(i) for i in range(node.group_keys))
+    bucket = f"pmod(hash({keys}), {BUCKETS})" if keys else "0"
+    return f"SELECT *, {bucket} AS {BUCKET} FROM ({fragments})"
+
+
+def _over(rows: DataFrame, text: Callable[[str], str]) -> DataFrame:
+    """A query over rows, analysed as a whole."""
+    name = f"weft_{uuid.uuid4().hex}"
+    rows.createTempView(name)
+    try:
+        return rows.sparkSession.sql(text(name))
+    finally:
+        rows.sparkSession.catalog.dropTempView(name)

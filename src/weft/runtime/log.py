@@ -20,6 +20,9 @@ from weft.runtime.storage import Storage, to_json
 FORMAT = 1
 KEPT_COMMITS = 20
 
+_YOUNGER = {"numbering"}
+"""Fields that older checkpoints lack."""
+
 Entry = dict[str, Any]
 
 
@@ -58,6 +61,9 @@ class Commit:
     late: dict[str, int] = field(default_factory=dict)
     statuses: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
+    numbering: dict[str, Any] = field(default_factory=dict)
+    """Of a numbered stream: the event-time watermark up to which rows have numbers, and the
+    files of the rows that wait for theirs."""
     format: int = FORMAT
 
     @property
@@ -210,7 +216,7 @@ def _read(storage: Storage, path: str, kind: type[Any]) -> Any:
     if body["format"] > FORMAT:
         raise CheckpointError("NEWER_FORMAT", path=path, found=body["format"], known=FORMAT)
     known = {f.name for f in fields(kind)}
-    missing = {f.name for f in fields(kind)} - body.keys()
+    missing = known - body.keys() - _YOUNGER
     if missing or body.keys() - known:
         raise CheckpointError("DAMAGED", path=path, detail=f"fields {sorted(missing)} are missing")
     return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in body.items()})

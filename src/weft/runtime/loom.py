@@ -10,6 +10,7 @@ and repeats nothing (DESIGN section 4.2):
     5. sink       results are written; files stay invisible
     6. commit     one file, put in place atomically, makes state and results visible
     7. clean up   expired files go, old commits are pruned
+    8. sample     now and then, statistics for later plans; no result depends on them
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from weft.algebra.query import Query, StreamSchema
 from weft.errors import CheckpointError, RunError
 from weft.kernel.program import Program, compile_program
 from weft.kernel.weave import Step
+from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving
 from weft.runtime import resultfiles, statefiles
 from weft.runtime.failpoints import reach
@@ -37,12 +39,20 @@ from weft.runtime.log import Commit, Entry, Intent, StreamLog
 from weft.runtime.openstate import OpenState
 from weft.runtime.placement import Outcome, use_lanes, weave_here, weave_in_lanes
 from weft.runtime.projection import project
-from weft.runtime.replanning import drifted, measured_sharing, pays, updated_measures
+from weft.runtime.replanning import (
+    drifted,
+    group_counts,
+    groups_drifted,
+    measured_sharing,
+    pays,
+    updated_measures,
+)
 from weft.runtime.settings import Settings, session_settings
 from weft.runtime.sinks import ResultStore, RouteSink, Sink, StepResults
 from weft.runtime.step import Halted, Hooks, Progress, StepFailed, StepWork
 from weft.runtime.subaggregate import subaggregate
 from weft.runtime.versions import next_plan, updated_history
+from weft.stats import StreamStatistics
 
 BASE_EVERY = 50
 CLEAN_EVERY = 10
@@ -75,9 +85,16 @@ class Loom:
         self._resuming = True
         self._planned_for: Sharing | None = None
         """What the weave groups were last chosen for, or found to be still right for."""
+        self._planned_with = StreamStatistics.unknown()
+        """What was known of groups at that time."""
         self._session: SparkSession | None = None
         """Spark's own copy of the session for the stream: later changes to the user's session
         do not reach it."""
+        self._follower: Loom | None = None
+
+    def lead(self, follower: Loom) -> None:
+        """Let another loom take every step after this one, on the same batches."""
+        self._follower = follower
 
     @property
     def last(self) -> Commit | None:
@@ -91,10 +108,18 @@ class Loom:
     def flush_pending(self) -> bool:
         """Whether the data so far made windows due that no step has emitted, and Spark has not
         planned a batch that belongs before the flush (such as one to be replayed)."""
+        following = self._follower is not None and self._follower.flush_pending
+        return self._own_flush_pending or following
+
+    @property
+    def _own_flush_pending(self) -> bool:
         last = self._last
         if last is None or self._watermark() <= last.watermark:
             return False
-        return not self.log.storage.exists(f"{self.spark_checkpoint}/offsets/{last.batch + 1}")
+        return not self._planned_by_spark(last.batch + 1)
+
+    def _planned_by_spark(self, batch: int) -> bool:
+        return self.log.storage.exists(f"{self.spark_checkpoint}/offsets/{batch}")
 
     def check(self, spark: SparkSession) -> None:
         """Refuse to start on a checkpoint that does not fit."""
@@ -107,7 +132,7 @@ class Loom:
                 detail = f"Spark has finished batches of '{name}', weft has none"
                 raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
             return
-        _check_settings(last, spark)
+        check_settings(last, spark)
         if not offsets:
             detail = f"that of stream '{name}' is gone, weft is at batch {last.batch}"
             raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
@@ -128,19 +153,25 @@ class Loom:
             offsets = self._offsets(batch)
             if self._admit(batch, offsets):
                 self._run(StepWork(batch, "data", rows.sparkSession, rows), offsets)
+            if self._follower is not None:
+                self._follower.batch(rows, batch, wanted)
         finally:
             self._lock.release()
 
     def flush(self, spark: SparkSession) -> bool:
         """Emit what the last batch's data made due, as Spark does in a batch without data."""
         with self._lock:
-            if self._last is None or not self.flush_pending:
-                return False
-            self._lease.check()
-            spark = self._session or spark
-            _check_settings(self._last, spark)
-            self._run(StepWork(self._last.batch, "flush", spark, None), self._last.offsets)
-            return True
+            flushed = self._flush(spark)
+            return (self._follower is not None and self._follower.flush(spark)) or flushed
+
+    def _flush(self, spark: SparkSession) -> bool:
+        if self._last is None or not self._own_flush_pending:
+            return False
+        self._lease.check()
+        spark = self._session or spark
+        check_settings(self._last, spark)
+        self._run(StepWork(self._last.batch, "flush", spark, None), self._last.offsets)
+        return True
 
     @contextmanager
     def between_steps(self) -> Iterator[None]:
@@ -222,7 +253,7 @@ class Loom:
             return found
         intent = Intent(
             batch=work.batch,
-            plan_version=self._current_plan().version,
+            plan_version=self._current_plan(work).version,
             watermark_before=self._last.watermark if self._last else 0,
             watermark=self._watermark(),
             settings=session_settings(work.spark),
@@ -234,30 +265,51 @@ class Loom:
         if work.kind == "data":
             self.log.put_intent(intent)
 
-    def _current_plan(self) -> SharedPlan:
+    def _current_plan(self, work: StepWork) -> SharedPlan:
         """The last plan if the queries are the same and its groups still pay, else a new version."""
         queries = self._hooks.queries()
         if self._last is not None:
             plan = self.log.plan(self._last.plan_version)
             if [query.id for query in plan.queries] == [query.id for query in queries]:
                 return self._replanned(plan, self._last)
+        self._look(work, queries)
         return self._new_plan(queries)
+
+    def _look(self, work: StepWork, queries: Sequence[Query]) -> None:
+        """Before the first plan of a stream with several nodes: a sample of its first rows, so that
+        their tree is chosen by what they are."""
+        sampling = self._hooks.sampling
+        if self._last is not None or work.rows is None or sampling.known.known:
+            return
+        draft = share(0, self.stream, queries, {})
+        if len(draft.nodes) > 1:
+            with work.timed("statistics"):
+                sampling.look(work.rows, draft)
 
     def _replanned(self, plan: SharedPlan, last: Commit) -> SharedPlan:
         """The same queries under other weave groups, if the stream has drifted so far that these
         pay; between two steps, without touching state."""
         sharing = measured_sharing(self._settings, last)
-        if not drifted(self._planned_for or plan.sharing, sharing, self._settings.replan_drift):
+        factor, known = self._settings.replan_drift, self._hooks.sampling.known
+        if not self._planned_with.known:
+            self._planned_with = known
+        then = self._planned_for or plan.sharing
+        if not drifted(then, sharing, factor) and not groups_drifted(
+            self._planned_with, known, plan, factor
+        ):
             return plan
-        self._planned_for = sharing
-        if not pays(plan, sharing):
+        self._planned_for, self._planned_with = sharing, known
+        if not pays(plan, sharing, known):
             return plan
         return self._new_plan(plan.queries)
 
     def _new_plan(self, queries: Sequence[Query]) -> SharedPlan:
+        known = self._hooks.sampling.known
         sharing = measured_sharing(self._settings, self._last)
-        self._planned_for = sharing
-        weaving = WindowWeaving(sharing)
+        if not sharing.measured and known.rate.source != "assumed":
+            sharing = replace(sharing, rate=known.rate.value)
+        self._planned_for, self._planned_with = sharing, known
+        weaving = WindowWeaving(sharing, group_counts(known))
         plan = next_plan(self.log, self.stream, queries, self._last, weaving)
         self.log.put_plan(plan)
         reach("after_plan")
@@ -316,8 +368,9 @@ class Loom:
         reach("after_commit")
         self._last = commit
         self._keep_open(outcome, program, intent.watermark)
-        self._clean_up(work, commit, [*gone, *replaced])
+        self._clean_up(work, commit, [*gone, *replaced, *work.passing_files])
         self._hooks.planned(plan, commit.late)
+        self._sample(work, plan, commit)
         self._hooks.progress(self._progress(work, commit, plan, outcome))
 
     def _compiled(self, plan: SharedPlan) -> Program:
@@ -477,6 +530,15 @@ class Loom:
             if name not in used and name < f"{commit.batch:012d}":
                 self.log.storage.delete(f"{folder}/{name}")
 
+    def _sample(self, work: StepWork, plan: SharedPlan, commit: Commit) -> None:
+        sampling, rows = self._hooks.sampling, work.count("rows")
+        if work.rows is None:
+            return
+        if not sampling.due(work.batch, rows, time.perf_counter() - work.started):
+            return
+        with work.timed("statistics"):
+            sampling.collect(work.rows, plan, rows, commit.metrics)
+
     def _progress(
         self, work: StepWork, commit: Commit, plan: SharedPlan, outcome: Outcome
     ) -> Progress:
@@ -499,7 +561,7 @@ class Loom:
         )
 
 
-def _check_settings(last: Commit, spark: SparkSession) -> None:
+def check_settings(last: Commit, spark: SparkSession) -> None:
     for setting, now in session_settings(spark).items():
         found = last.settings[setting]
         if found != now:

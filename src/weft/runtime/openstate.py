@@ -7,15 +7,16 @@ is committed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from weft.algebra.plan import Node, base_of, node_id
-from weft.kernel.coalesce import coalesced, interceded
+from weft.kernel.coalesce import coalesced
+from weft.kernel.intercede import pool_fragments
 from weft.kernel.program import Program
-from weft.kernel.state import BUCKET, EMPTY, Encoders, NodeState, load
+from weft.kernel.state import BUCKET, EMPTY, Encoders, NodeState, Shards, load
 from weft.kernel.weave import needed_horizon
 from weft.runtime.log import Entry, StreamLog
 
@@ -65,10 +66,10 @@ class OpenState:
 
     def read(
         self, log: StreamLog, files: Iterable[Entry], lane: Lane | None = None
-    ) -> tuple[OpenState, dict[str, NodeState]]:
+    ) -> tuple[OpenState, dict[str, list[Shards]]]:
         """The rows of files by node, and this state with encoders that know their keys."""
         encoders = dict(self.encoders)
-        found: dict[str, NodeState] = {}
+        found: dict[str, list[Shards]] = {}
         for entry in files:
             if lane is not None and not lane.owns(entry):
                 continue
@@ -79,19 +80,18 @@ class OpenState:
             if lane is not None:
                 table = lane.rows(table, entry)
             loaded = load(table, node, encoders[node.base])
-            found[node.id] = found.get(node.id, EMPTY).merged(loaded)
+            found.setdefault(node.id, []).append(loaded)
         return replace(self, encoders=encoders), found
 
-    def with_rows(self, program: Program, new: Mapping[str, NodeState]) -> OpenState:
-        """This state with new fragments of nodes, in the pools that read them."""
+    def with_rows(self, program: Program, new: Mapping[str, Sequence[Shards]]) -> OpenState:
+        """This state with new shards of nodes, as fragments of the pools that read them."""
         states = dict(self.states)
         rows = dict(self.coalesced_rows)
         for name, pool in program.pools.items():
-            fragments = new.get(pool.node, EMPTY)
-            if pool.fragments is not None:
-                needed = fragments.narrowed(set(pool.partials), pool.predicates)
-                fragments = interceded(needed, pool.fragments)
-            merged = states.get(name, EMPTY).merged(fragments)
+            merged = states.get(name, EMPTY)
+            for shards in new.get(pool.node, ()):
+                encoder = self.encoders[shards.node.base].keys
+                merged = merged.merged(pool_fragments(shards, pool, encoder))
             if len(merged) > max(_COALESCE_ABOVE, 2 * rows.get(name, 0)):
                 merged = coalesced(merged)
                 rows[name] = len(merged)
@@ -104,7 +104,7 @@ class OpenState:
         for name, pool in program.pools.items():
             horizon = needed_horizon(pool.queries, watermark)
             state = self.states.get(name, EMPTY).expired(horizon)
-            states[name] = state.narrowed(set(pool.partials), pool.predicates)
+            states[name] = state.narrowed(pool.partials)
         rows = {
             name: min(count, max(len(states[name]), 1))
             for name, count in self.coalesced_rows.items()

@@ -58,7 +58,7 @@ def weave_here(
 ) -> Outcome:
     """The kernel on the driver, on state that is kept in memory between steps."""
     opened, new = opened.read(log, work.new_files)
-    counted = late(program, new, step.before)
+    counted = late(program, new, opened.encoders, step.before)
     state = opened.with_rows(program, new)
     woven = weave(program, state.states, state.encoders, step)
     operations = counted_operations(program, new, woven)

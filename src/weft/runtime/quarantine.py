@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from weft.algebra.query import Query, StreamSchema
 from weft.kernel.failure import QueryFailure
-from weft.optimizer.share import share
+from weft.optimizer.gtweave import share
 from weft.runtime.level1 import fragments
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
+from weft.algebra.numbered import source_name
 from weft.algebra.query import quote
 from weft.errors import RunError, WeftError
 from weft.runtime.fallback import FallbackRun
@@ -265,7 +266,8 @@ class Run:
 
     @property
     def status(self) -> dict[str, Any]:
-        last = self._progress[-1] if self._progress else None
+        steps = [step for step in self._progress if step.stream == source_name(step.stream)]
+        last = steps[-1] if steps else None
         return {
             "isActive": self.isActive,
             "streams": len(self._streams),

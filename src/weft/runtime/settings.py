@@ -7,6 +7,10 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
+from weft.algebra.plan import PASSES
+from weft.errors import RunError
+from weft.optimizer.groupby.arrange import NATIVE
+
 SESSION_SETTINGS = {
     "time_zone": "spark.sql.session.timeZone",
     "ansi": "spark.sql.ansi.enabled",
@@ -24,6 +28,10 @@ class Settings:
     `optimizer`, `model`: who chooses the weave groups, and by which cost (docs/sharing.md).
     `assumed_rate`: rows per second of event time to plan for before any are measured.
     `replan_drift`: by which factor the rate must change before groups are chosen again.
+    `passes`: which parts of the optimizer run: predicates, groupby, windows (docs/sharing.md).
+    `memory_budget`: how many groups per fragment the intermediates of the aggregate tree may hold
+    together; None is no bound. `allocator`: who plans the tree: native, fptas, uniform, slc.
+    `statistics_every`: every how many micro-batches one is sampled (docs/statistics.md); 0: none.
     """
 
     kernel: Literal["auto", "driver", "lanes"] = "auto"
@@ -36,6 +44,22 @@ class Settings:
     model: str = "calibrated"
     assumed_rate: float = 1000.0
     replan_drift: float = 2.0
+    passes: tuple[str, ...] = PASSES
+    memory_budget: int | None = None
+    allocator: str = NATIVE
+    statistics_every: int = 20
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse values that mean nothing."""
+    every = settings.statistics_every
+    if type(every) is not int or every < 0:
+        raise RunError(
+            "BAD_SETTING",
+            name="statistics_every",
+            value=every,
+            detail="give a number of micro-batches, 0 for none",
+        )
 
 
 def session_settings(spark: SparkSession) -> dict[str, str]:

@@ -15,6 +15,7 @@ from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query
 from weft.kernel.failure import QueryFailure
 from weft.runtime.log import Entry, step_name
+from weft.runtime.sampling import Sampling
 
 
 class Halted(Exception):
@@ -58,6 +59,7 @@ class Hooks:
     quarantine: Callable[[str, str], None]
     planned: Callable[[SharedPlan, dict[str, int]], None]
     progress: Callable[[Progress], None]
+    sampling: Sampling = field(default_factory=lambda: Sampling(every=0))
 
 
 @dataclass
@@ -73,6 +75,8 @@ class StepWork:
     durations: dict[str, float] = field(default_factory=dict)
     counted: dict[str, Any] = field(default_factory=dict)
     new_files: list[Entry] = field(default_factory=list)
+    passing_files: list[Entry] = field(default_factory=list)
+    """Fragments of intermediates, which no later step needs."""
 
     @property
     def name(self) -> str:

@@ -13,7 +13,9 @@ from dataclasses import replace
 
 from weft.algebra.plan import Node, Retired, SharedPlan
 from weft.algebra.query import Query, StreamSchema
-from weft.optimizer.share import Weaving, nodes_read, share
+from weft.algebra.scalar import Expression
+from weft.algebra.signature import membership
+from weft.optimizer.gtweave import Weaving, nodes_read, share
 from weft.runtime.log import Commit, Entry, StreamLog
 
 ALWAYS = -(1 << 62)
@@ -140,11 +142,17 @@ def _usable(
         own = alone[node.base]
         if not set(own.partials) <= set(found.partials):
             return False
-        if query.predicate is None and not found.keeps_all_rows:
-            return False
-        known = {predicate.sql for predicate in found.predicates}
-        if query.predicate is not None and query.predicate.sql not in known:
+        if not _decides(found, query.predicate):
             return False
         if not all(found.fragments.refines(edge) for edge in query.window.edge_classes):
             return False
     return True
+
+
+def _decides(node: Node, predicate: Expression | None) -> bool:
+    """Whether a node's shards tell which rows satisfy a predicate, and hold them all."""
+    if predicate is None:
+        return node.keeps_all_rows
+    if any(predicate.sql == known.sql for known in node.predicates):
+        return True
+    return node.keeps_all_rows and membership(predicate, node.signature, node.keys) is not None

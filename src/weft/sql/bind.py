@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import ParamSpec, TypeVar
 
+from weft.algebra import numbered
+from weft.algebra.plan import query_columns
 from weft.algebra.query import OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Expression
-from weft.algebra.types import BOOLEAN, is_key
+from weft.algebra.types import BIGINT, BOOLEAN, TIMESTAMP, is_key
 from weft.algebra.window import Window
 from weft.errors import SqlError
 from weft.sql.analyzer import Analyzer, remembering
@@ -82,7 +84,10 @@ def _query(name: str, query_id: str, select: Select, rows: Rows) -> Query:
                 select.where.start,
                 detail=f"WHERE needs a boolean, not {predicate.type}",
             )
-    outputs = Outputs(rows, window, keys)
+        if predicate.sql == "true":
+            predicate = None
+    counts_rows = select.bracket is not None and select.bracket.rows
+    outputs = Outputs(rows, window, keys, counts_rows)
     columns: list[OutputColumn] = []
     taken: set[str] = set()
     for item in select.items:
@@ -97,18 +102,23 @@ def _query(name: str, query_id: str, select: Select, rows: Rows) -> Query:
         taken.add(label.lower())
         columns.append(OutputColumn(label, type_, value))
     having = None if select.having is None else outputs.having(select.having)
-    return Query(
+    query = Query(
         query_id,
         name,
         rows.source.text,
-        rows.stream.name,
+        numbered.numbered_name(rows.stream.name) if counts_rows else rows.stream.name,
         window,
         keys,
         predicate,
         tuple(outputs.aggregates),
         having,
         tuple(columns),
+        BIGINT if counts_rows else TIMESTAMP,
     )
+    problem = numbered.problem(rows.stream, query_columns(query)) if counts_rows else None
+    if problem is not None and select.bracket is not None:
+        raise rows.source.error("UNSUPPORTED", select.bracket.at, detail=problem)
+    return query
 
 
 def _grouping(select: Select, rows: Rows) -> tuple[Window, tuple[Expression, ...]]:

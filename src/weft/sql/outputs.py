@@ -14,7 +14,16 @@ from weft.algebra.aggregate import Aggregate
 from weft.algebra.query import Field as Column
 from weft.algebra.query import quote
 from weft.algebra.scalar import Expression, Literal, Opaque, Ref, Scalar
-from weft.algebra.types import BOOLEAN, TIMESTAMP, WINDOW, SqlType, decimal_parameters, is_ordered
+from weft.algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    ROW_WINDOW,
+    TIMESTAMP,
+    WINDOW,
+    SqlType,
+    decimal_parameters,
+    is_ordered,
+)
 from weft.algebra.window import Window
 from weft.sql.aggregates import bind_aggregate
 from weft.sql.analyzer import AnalysisProblem
@@ -37,11 +46,24 @@ def _value(name: str, type_: SqlType) -> Typed:
 def _is_result(type_: SqlType) -> bool:
     """Whether results may have a column of the type."""
     element = type_.removeprefix("array<").removesuffix(">")
-    return type_ == WINDOW or is_ordered(element)
+    return type_ in (WINDOW, ROW_WINDOW) or is_ordered(element)
 
 
-_WINDOW: Final = _value("window", WINDOW)
-_BOUND_VALUES: Final = {bound: _value(name, TIMESTAMP) for bound, name in _BOUNDS.items()}
+@dataclass(frozen=True, slots=True)
+class WindowValues:
+    """The window and its bounds as values of a group: times, or row numbers."""
+
+    window: Typed
+    bounds: dict[str, Typed]
+
+    @staticmethod
+    def of(window: SqlType, bound: SqlType) -> WindowValues:
+        bounds = {part: _value(name, bound) for part, name in _BOUNDS.items()}
+        return WindowValues(_value("window", window), bounds)
+
+
+_TIMES: Final = WindowValues.of(WINDOW, TIMESTAMP)
+_NUMBERS: Final = WindowValues.of(ROW_WINDOW, BIGINT)
 
 
 @dataclass(slots=True)
@@ -51,14 +73,17 @@ class Outputs:
     rows: Rows
     window: Window
     keys: tuple[Expression, ...]
+    counts_rows: bool = False
     aggregates: list[Aggregate] = field(default_factory=list)
     aliases: dict[str, Typed] = field(default_factory=dict)
     lateral: set[str] = field(default_factory=set)
     in_having: bool = False
+    _values: WindowValues = _TIMES
     _key_values: dict[str, Typed] = field(default_factory=dict)
     _has_composite_keys: bool = False
 
     def __post_init__(self) -> None:
+        self._values = _NUMBERS if self.counts_rows else _TIMES
         for index, key in enumerate(self.keys):
             self._key_values[key.sql] = _value(f"k{index}", key.type)
         columns = {quote(column.name) for column in self.rows.stream.fields}
@@ -101,8 +126,9 @@ class Outputs:
     def _fields(self) -> list[Column]:
         keys = [Column(f"k{index}", key.type) for index, key in enumerate(self.keys)]
         values = [Column(f"a{index}", each.type) for index, each in enumerate(self.aggregates)]
-        bounds = [Column(name, TIMESTAMP) for name in _BOUNDS.values()]
-        return [*keys, *values, *bounds, Column("window", WINDOW)]
+        known = {name: self._values.bounds[part].type for part, name in _BOUNDS.items()}
+        known["window"] = self._values.window.type
+        return [*keys, *values, *(Column(name, type_) for name, type_ in known.items() if type_)]
 
     def leaf(self, node: Node) -> Typed | None:
         if isinstance(node, _LITERALS):
@@ -128,9 +154,9 @@ class Outputs:
         if node.name == "window":
             if self.in_having:
                 raise Unshared("window( … ) in HAVING has no shared form", node.start)
-            if window_of(node, self.rows) != self.window:
+            if self.counts_rows or window_of(node, self.rows) != self.window:
                 raise self.rows.source.error("SEVERAL_WINDOWS", node.start)
-            return _WINDOW
+            return self._values.window
         if node.name in ("window_time", "session_window"):
             raise Unshared(f"{node.name} has no shared form", node.start)
         if node.name in UNSHARED_AGGREGATES:
@@ -144,14 +170,14 @@ class Outputs:
 
     def _field(self, node: Field) -> Typed | None:
         base = self.leaf(node.base)
-        if base is not _WINDOW:
+        if base is not self._values.window:
             return None
         return self._bound(node, (node.name,))
 
     def _bound(self, node: Node, path: tuple[str, ...]) -> Typed:
         if not path:
-            return _WINDOW
-        bound = _BOUND_VALUES.get(path[0].lower())
+            return self._values.window
+        bound = self._values.bounds.get(path[0].lower())
         if bound is None or len(path) > 1:
             raise self.rows.source.error(
                 "UNKNOWN_COLUMN",
@@ -191,7 +217,7 @@ class Outputs:
 
     def _of_alias(self, node: Name, alias: Typed) -> Typed:
         path = node.parts[1:]
-        if alias.scalar == _WINDOW.scalar:
+        if alias.scalar == self._values.window.scalar:
             return self._bound(node, path)
         return with_path(alias, path)
 

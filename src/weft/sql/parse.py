@@ -20,6 +20,7 @@ from weft.sql.expressions import Reader, Unexpected
 from weft.sql.fallback import Unshared
 from weft.sql.functions import words
 from weft.sql.intervals import IntervalProblem, interval_micros
+from weft.sql.rowcounts import RowCountProblem, counts_rows, row_count
 from weft.sql.source import END, NUMBER, QUOTED, STRING, SYMBOL, WORD, Source, Token
 from weft.sql.syntax import BracketWindow, Item, Node, Relation, Select, Star
 
@@ -225,7 +226,8 @@ def _relation_alias(reader: Reader) -> str | None:
 
 
 def _bracket(reader: Reader) -> BracketWindow:
-    """`[RANGE 1 MINUTE SLIDE 5 SECONDS]`; without SLIDE the window tumbles."""
+    """`[RANGE 1 MINUTE SLIDE 5 SECONDS]` or `[RANGE 1000 ROWS SLIDE 100 ROWS]`; without SLIDE
+    the window tumbles."""
     opening = reader.at
     reader.at += 1
     if reader.upper() == "WINDOW":
@@ -236,14 +238,21 @@ def _bracket(reader: Reader) -> BracketWindow:
             "for one stream write [RANGE …]",
         )
     reader.expect("RANGE")
-    range_ = _length(reader, "RANGE")
-    slide = _length(reader, "SLIDE") if reader.take("SLIDE") else range_
+    range_, rows = _length(reader, "RANGE")
+    slide, at = range_, reader.at + 1
+    if reader.take("SLIDE"):
+        slide, slides_by_rows = _length(reader, "SLIDE")
+        if slides_by_rows != rows:
+            raise reader.source.error(
+                "BAD_WINDOW", at, detail="a window's range and slide are both times, or both rows"
+            )
     reader.expect("]")
-    return BracketWindow(range_, slide, opening)
+    return BracketWindow(range_, slide, opening, rows)
 
 
-def _length(reader: Reader, what: str) -> int:
-    """The interval up to SLIDE or the closing bracket; its value may stand in quotes."""
+def _length(reader: Reader, what: str) -> tuple[int, bool]:
+    """The length up to SLIDE or the closing bracket, and whether it is in rows; its value may
+    stand in quotes."""
     source, start = reader.source, reader.at
     words: list[str] = []
     while reader.upper() not in ("SLIDE", "]"):
@@ -255,11 +264,12 @@ def _length(reader: Reader, what: str) -> int:
         words.append(token.value or token.upper)
         reader.at += 1
     text = " ".join(words)
-    if words and words[-1].upper() in ("ROWS", "ROW"):
-        raise source.error(
-            "UNSUPPORTED", start, detail="windows of rows come in a later version; use a time"
-        )
-    return window_length(source, start, text, what)
+    if not counts_rows(text):
+        return window_length(source, start, text, what), False
+    try:
+        return row_count(text), True
+    except RowCountProblem as problem:
+        raise source.error("BAD_WINDOW", start, detail=str(problem)) from None
 
 
 def window_length(source: Source, at: int, text: str, what: str) -> int:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
+from weft.algebra.condition import condition
 from weft.algebra.query import Field, StreamSchema, quote
-from weft.algebra.scalar import Expression, Ref
-from weft.algebra.types import SqlType
+from weft.algebra.scalar import Expression, Ref, Scalar
+from weft.algebra.types import BOOLEAN, SqlType
 from weft.errors import SqlError
 from weft.sql.analyzer import AnalysisProblem, Remembering
 from weft.sql.coercion import Typed
@@ -63,14 +64,20 @@ class Rows:
 
     def expression(self, node: Node, place: str) -> Expression:
         """The bound form of an expression; `place` says where it stands, for errors."""
+        return self._expression(node, place)[0]
+
+    def _expression(
+        self, node: Node, place: str, opaque: bool = False
+    ) -> tuple[Expression, Scalar | None]:
         self.place = place
         self._used = set()
-        typer = Typer(self, self.ansi)
+        typer = Typer(self, self.ansi, opaque)
         typed = typer.type(node)
         type_ = typed.type
         if type_ is None:
             type_ = self.ask(typed.sql, typer.doubt or node)
-        return Expression(typed.sql, type_, tuple(sorted(self._used)), typed.can_raise)
+        columns = tuple(sorted(self._used))
+        return Expression(typed.sql, type_, columns, typed.can_raise), typed.scalar
 
     def condition(self, node: Node, place: str) -> Expression:
         """The bound form of a WHERE clause, of which only `true` counts.
@@ -78,7 +85,10 @@ class Rows:
         Spark stops at the first conjunct that is false or NULL, so a conjunct that can raise
         is evaluated only behind those before it. A plain AND would evaluate it after a NULL.
         """
-        whole = self.expression(node, place)
+        whole, scalar = self._expression(node, place, opaque=True)
+        if scalar is not None and whole.type == BOOLEAN and not whole.can_raise:
+            canonical = condition(scalar)
+            return replace(whole, sql=canonical.sql, condition=canonical)
         conjuncts = _conjuncts(node)
         if not whole.can_raise or len(conjuncts) == 1:
             return whole

@@ -29,10 +29,11 @@ a decimal(20,2) it is the text "17.00" of that type, and NULL has the type of it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from weft.algebra.query import quote
-from weft.algebra.scalar import Call, Literal
+from weft.algebra.scalar import Call, Literal, Opaque
 from weft.algebra.types import BIGINT, BOOLEAN, DOUBLE, INTEGRAL, STRING, is_numeric
 from weft.sql.coercion import (
     ARITHMETIC,
@@ -92,11 +93,13 @@ class Scope(Protocol):
 class Typer:
     """Types expressions of one scope."""
 
-    __slots__ = ("_ansi", "_scope", "doubt")
+    __slots__ = ("_ansi", "_opaque", "_scope", "doubt")
 
-    def __init__(self, scope: Scope, ansi: bool) -> None:
+    def __init__(self, scope: Scope, ansi: bool, opaque: bool = False) -> None:
         self._scope = scope
         self._ansi = ansi
+        self._opaque = opaque
+        """Whether a value that only Spark can evaluate has a scalar, too, if it has a type."""
         self.doubt: Node | None = None
         """The innermost node, read first, whose type only Spark can tell."""
 
@@ -106,6 +109,8 @@ class Typer:
             known = _RULES[type(node)](self, node)
         if known.type is None and self.doubt is None:
             self.doubt = node
+        if self._opaque and known.scalar is None and known.type and not known.can_raise:
+            known = replace(known, scalar=Opaque(known.sql, (), known.type))
         return known
 
     def types(self, nodes: Sequence[Node]) -> list[Typed]:
@@ -129,6 +134,9 @@ class Typer:
         known = node.kind == "binary" and node.text.startswith("X'")
         if node.kind == "date" and is_date(node.text[len("DATE '") : -1]):
             known = True
+            if self._opaque:
+                date = Literal(node.text[len("DATE '") : -1], "date")
+                return Typed(node.text, "date", False, date)
         return Typed(node.text, node.kind if known else None, not known)
 
     def _unary(self, node: Unary) -> Typed:
@@ -214,7 +222,9 @@ class Typer:
                 scalar = call(operator, [left, right], common, common)
             return Typed(sql, common, can_raise or (self._ansi and integral), scalar)
         if operator == "%":
-            return Typed(sql, common, can_raise or self._ansi)
+            divisor = right.scalar
+            divides = isinstance(divisor, Literal) and divisor.value not in (None, 0)
+            return Typed(sql, common, can_raise or (self._ansi and not divides))
         if operator == "div":
             return Typed(sql, BIGINT if integral else None, can_raise or self._ansi or not integral)
         if operator in ("&", "|", "^"):

@@ -227,11 +227,12 @@ class Relation:
 
 @dataclass(slots=True, eq=False)
 class BracketWindow:
-    """The window of `FROM s [RANGE r SLIDE s]` in microseconds."""
+    """The window of `FROM s [RANGE r SLIDE s]` in microseconds, or in rows."""
 
     range: int
     slide: int
     at: int
+    rows: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -7,7 +7,6 @@ its query's predicate, so that it is never evaluated on rows the query would not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from weft.algebra.aggregate import Aggregate
@@ -39,28 +38,13 @@ def distinct_node(query: Query, aggregate: Aggregate) -> str:
     return node_id(distinct_keys(query, aggregate), len(query.keys))
 
 
-def nodes_of(query: Query) -> set[str]:
-    """The ids of all nodes that a query reads."""
-    distinct = {distinct_node(query, a) for a in query.aggregates if a.distinct}
-    return {group_node(query), *distinct}
-
-
-def flat(queries: Iterable[Query]) -> dict[str, tuple[Keys, int, list[Query]]]:
-    """All nodes: id → (keys, how many of them are the group, the queries that read it)."""
-    nodes: dict[str, tuple[Keys, int, list[Query]]] = {}
-    for query in queries:
-        keys = group_keys(query)
-        readers = [(keys, group_node(query))]
-        readers += [
-            (distinct_keys(query, aggregate), distinct_node(query, aggregate))
-            for aggregate in query.aggregates
-            if aggregate.distinct
-        ]
-        for node_keys, name in readers:
-            entry = nodes.setdefault(name, (node_keys, len(keys), []))
-            if not entry[2] or entry[2][-1] is not query:
-                entry[2].append(query)
-    return nodes
+def nodes_of(query: Query) -> dict[str, Keys]:
+    """The nodes that a query reads: what their ids begin with, and their keys."""
+    found = {group_node(query): group_keys(query)}
+    for aggregate in query.aggregates:
+        if aggregate.distinct:
+            found[distinct_node(query, aggregate)] = distinct_keys(query, aggregate)
+    return found
 
 
 def _guarded(key: Expression, query: Query) -> Expression:

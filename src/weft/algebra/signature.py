@@ -1,0 +1,143 @@
+"""Signatures: what a shard says about its rows.
+
+Two rows of a node are in the same shard of a fragment if they have the same signature. It has a
+column for every *cut*, an attribute whose values are divided into classes by the bounds of many
+conditions, and bits for all other conditions. Rows of one class satisfy the same conditions on
+the attribute, so that a predicate is a set of classes for some cuts, and a bit for the rest of it.
+
+From: the predicate signatures of the TriOps paper, section IV, where every condition is a bit and
+so is evaluated for every row. Here a row pays one binary search per cut, for any number of
+conditions on it. Conditions on an attribute that is a key of the node need no signature at all.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from weft.algebra.condition import Bound, Condition, Selection
+from weft.algebra.scalar import Expression
+from weft.algebra.types import SqlType
+
+WORD_BITS = 62
+"""Bits per signature column: those of a bigint that are safe in every arithmetic."""
+
+NULL_CLASS = 0
+"""The place of the class of NULL among a cut's classes; that of code c is c + 1."""
+
+
+@lru_cache(maxsize=64)
+def _sizes(classes: tuple[int, ...]) -> Counter[int]:
+    """How many codes each class has."""
+    return Counter(classes)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An attribute's values in classes.
+
+    A value's code is how many of the sorted `bounds` lie below it; `classes[code + 1]` is its
+    class, and `classes[0]` that of NULL.
+    """
+
+    attribute: str
+    type: SqlType
+    bounds: tuple[Bound, ...]
+    classes: tuple[int, ...]
+
+    def chosen(self, selection: Selection) -> frozenset[int] | None:
+        """The classes that a selection takes, None if it does not take them whole."""
+        taken: Counter[int] = Counter()
+        if selection.values.null:
+            taken[self.classes[NULL_CLASS]] += 1
+        for low, high in selection.values.intervals:
+            first, last = self._code(low, 0), self._code(high, len(self.bounds))
+            if first is None or last is None:
+                return None
+            first = first if low is None else first + 1
+            taken.update(self.classes[first + 1 : last + 2])
+        sizes = _sizes(self.classes)
+        whole = all(sizes[own] == count for own, count in taken.items())
+        return frozenset(taken) if whole else None
+
+    def _code(self, bound: Bound | None, otherwise: int) -> int | None:
+        if bound is None:
+            return otherwise
+        place = bisect_left(self.bounds, bound)
+        found = place < len(self.bounds) and self.bounds[place] == bound
+        return place if found else None
+
+
+@lru_cache(maxsize=64)
+def _places(bits: tuple[str, ...]) -> dict[str, int]:
+    return {sql: place for place, sql in enumerate(bits)}
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The signature of a node's rows: cuts, and bits for conditions in Spark SQL."""
+
+    cuts: tuple[Cut, ...] = ()
+    bits: tuple[str, ...] = ()
+
+    def bit_of(self, sql: str) -> int | None:
+        """The bit of a condition."""
+        return _places(self.bits).get(sql)
+
+    @property
+    def words(self) -> int:
+        """How many columns the bits need."""
+        return -(-len(self.bits) // WORD_BITS)
+
+    @property
+    def columns(self) -> int:
+        """How many columns a shard's signature has."""
+        return len(self.cuts) + self.words
+
+
+NO_SIGNATURE = Signature()
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What a predicate asks of a node's shards: classes of cuts (by their place), a bit, and
+    selections on the node's keys."""
+
+    classes: tuple[tuple[int, frozenset[int]], ...] = ()
+    bit: int | None = None
+    keys: tuple[tuple[int, Selection], ...] = ()
+
+
+def membership(
+    predicate: Expression, signature: Signature, keys: Sequence[Expression]
+) -> Membership | None:
+    """A predicate in terms of a signature, None if the signature does not decide it."""
+    whole = signature.bit_of(predicate.sql)
+    if whole is not None:
+        return Membership(bit=whole)
+    places = {cut.attribute: place for place, cut in enumerate(signature.cuts)}
+    key_places = {key.sql: place for place, key in enumerate(keys)}
+    condition = predicate.condition
+    if condition is None:
+        return None
+    classes: list[tuple[int, frozenset[int]]] = []
+    on_keys: list[tuple[int, Selection]] = []
+    rest: list[Selection] = []
+    for selection in condition.selections:
+        place = places.get(selection.attribute)
+        chosen = None if place is None else signature.cuts[place].chosen(selection)
+        if selection.attribute in key_places:
+            on_keys.append((key_places[selection.attribute], selection))
+        elif place is not None and chosen is not None:
+            classes.append((place, chosen))
+        else:
+            rest.append(selection)
+    found = Membership(tuple(classes), None, tuple(on_keys))
+    left = Condition(tuple(rest), condition.clauses)
+    if left == Condition():
+        return found
+    bit = signature.bit_of(left.sql)
+    return None if bit is None else Membership(found.classes, bit, found.keys)

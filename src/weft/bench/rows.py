@@ -1,0 +1,107 @@
+"""`weft bench rows`: windows of rows beside the same windows of time, and the floor.
+
+The row windows are those of time in rows: at the stream's rate they hold as many rows each, and give
+as many results. What they cost more is numbering: the rows wait in files, are sorted and written once
+more. Contenders take turns in one session, after a warm-up each.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from weft.bench.loom import shared
+from weft.bench.measure import Measurement, combine
+from weft.bench.peers.floor import floor
+from weft.bench.report import Comparison, Report, rate, render
+from weft.bench.session import machine, session
+from weft.workloads.events import RATE, store_events
+from weft.workloads.windows import WindowQuery, thousand_sliding
+
+MILLION = 1_000_000
+BATCH_MILLIONS = 2
+TURNS = 3
+QUERIES = 100
+
+
+@dataclass(frozen=True)
+class RowQuery(WindowQuery):
+    """The query of a window of time over as many rows as it has at the stream's rate."""
+
+    @property
+    def sql(self) -> str:
+        length, slide = (ms * RATE // 1000 for ms in (self.window.range, self.window.slide))
+        return (
+            "SELECT window.start AS start, key, COUNT(*) AS n, SUM(value) AS total "
+            f"FROM events [RANGE {length} ROWS SLIDE {slide} ROWS] GROUP BY key"
+        )
+
+
+def in_rows(queries: Sequence[WindowQuery]) -> list[RowQuery]:
+    """The same windows in rows.
+
+    >>> from weft.workloads.windows import Window
+    >>> "[RANGE 1000000 ROWS SLIDE 200000 ROWS]" in in_rows([WindowQuery("q", Window(10_000, 2_000))])[0].sql
+    True
+    """
+    return [RowQuery(query.name, query.window) for query in queries]
+
+
+def run(rows_millions: int, work: Path) -> Report:
+    """Measure and report."""
+    spark = session("weft bench rows")
+    files = rows_millions // BATCH_MILLIONS
+    if files < 1 or rows_millions % BATCH_MILLIONS:
+        raise ValueError(f"rows come in batches of {BATCH_MILLIONS} million")
+    stream = store_events(spark, work / "events", rows_millions * MILLION, files)
+    windows = thousand_sliding(QUERIES)
+
+    def weft(name: str, queries: Sequence[WindowQuery]) -> Measurement:
+        """Spark counts a row each time it is scanned; a row of the stream counts once."""
+        found = shared(spark, stream.open(spark, 1), queries, work, name)
+        return replace(found, rows=stream.rows)
+
+    contenders: dict[str, Callable[[], Measurement]] = {
+        "floor": lambda: floor(spark, stream, 1, work),
+        "time": lambda: weft(f"{QUERIES} windows of time", windows),
+        "one": lambda: weft("1 window of rows", in_rows(windows[:1])),
+        "rows": lambda: weft(f"{QUERIES} windows of rows", in_rows(windows)),
+    }
+    for contender in contenders.values():
+        contender()
+    turns = [{name: contender() for name, contender in contenders.items()} for _ in range(TURNS)]
+    found = {name: combine(turn[name] for turn in turns) for name in contenders}
+    pairs = (("rows", "time"), ("rows", "one"), ("one", "floor"))
+    return Report(
+        title="weft bench rows",
+        machine=machine(spark),
+        settings={
+            "rows": rows_millions * MILLION,
+            "rows per micro-batch": BATCH_MILLIONS * MILLION,
+            "turns": TURNS,
+        },
+        comparisons=tuple(
+            Comparison(
+                f"{found[ours].name} / {found[peer].name}",
+                rate(found[ours]),
+                rate(found[peer]),
+                found[ours].rows_per_second / found[peer].rows_per_second,
+            )
+            for ours, peer in pairs
+        ),
+        measurements=tuple(found.values()),
+    )
+
+
+def main(json: bool = False, rows_millions: int = 8, work: Path | None = None) -> None:
+    """What the command does."""
+    with tempfile.TemporaryDirectory() as scratch:
+        report = run(rows_millions, work or Path(scratch))
+    if json:
+        print(report.to_json())
+    else:
+        Console().print(render(report))

@@ -1,0 +1,235 @@
+"""Statistics of a running stream: now and then a small job samples a micro-batch.
+
+After the commit of a step, so that no result depends on it; whatever fails here is logged, and the
+step goes on. A micro-batch of at most `MOST_ROWS` rows is taken whole. Of a larger one, a random sample gives the
+quartiles of event time; then stretches of event time are taken, consecutive rows, since fragments are:
+one of `MOST_ROWS` rows, and one of `SKETCHED_ROWS` on which the groups of the plan's key sets are
+sketched (HyperLogLog++, Heule et al. 2013, relative error 2 %). A stretch moves
+through the middle half of the micro-batch from one sample to the next, which outliers do not disturb.
+Keys are hashed and predicates tried on these rows; everything else is NumPy on the driver.
+
+Bounded: at most `_MOST_KEYS` keys, `_MOST_PREDICATES` predicates (those least known first, so all have
+their turn) and `_MOST_SKETCHES` sketches at a time; after the first two samples at most 2 % of the time
+of all steps. Expressions that can raise are left out. Rows
+without event time are, too: level 1 drops them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from weft.algebra.aggregate import stored
+from weft.algebra.plan import SharedPlan
+from weft.algebra.query import quote
+from weft.algebra.scalar import Expression
+from weft.stats import Selectivity, Sketch, StreamStatistics
+from weft.stats.sample import MOST_ROWS, Hashes
+
+_MOST_KEYS, _MOST_PREDICATES, _MOST_SKETCHES = 32, 64, 8
+_SKETCH_ERROR = 0.02
+_ACCURACY = 100
+SKETCHED_ROWS = 400_000
+_GOLDEN = 0.618034
+_ENOUGH_ROWS = 1000
+_FIRST_STEPS = 2
+MOST_SHARE = 0.02
+_UNHASHABLE = ("map<", "variant")
+_logger = logging.getLogger("weft")
+
+
+class Sampling:
+    """Collects the statistics of one stream, and hands them to `keep`.
+
+    The first two micro-batches with at least 1000 rows are sampled, so that plans soon have something
+    to go by; then every `every`-th (0: none), unless sampling has taken more than 2 % of the time of
+    all steps so far.
+    """
+
+    def __init__(
+        self,
+        every: int,
+        known: StreamStatistics | None = None,
+        keep: Callable[[StreamStatistics], None] | None = None,
+    ) -> None:
+        self._every, self._keep = every, keep
+        self._taken = 0
+        self._spent = self._worked = 0.0
+        self.known = known or StreamStatistics.unknown()
+
+    def due(self, batch: int, rows: int, seconds: float) -> bool:
+        """Whether a micro-batch is to be sampled whose step has taken `seconds` so far."""
+        self._worked += seconds
+        if not self._every or not rows:
+            return False
+        if self._taken < _FIRST_STEPS and rows >= _ENOUGH_ROWS:
+            return True
+        turn = batch % self._every == self._every - 1
+        return turn and self._spent <= MOST_SHARE * self._worked
+
+    def look(self, rows: DataFrame, plan: SharedPlan) -> None:
+        """Sample the first rows of a stream, before there is a plan: `plan` only says what is
+        asked for."""
+        if not self._every:
+            return
+        time_ = F.expr(plan.stream.time_micros)
+        counts = rows.agg(F.count(time_), F.min(time_), F.max(time_)).collect()[0]
+        if counts[0] < _ENOUGH_ROWS or counts[2] <= counts[1]:
+            return
+        rate = counts[0] * 1e6 / (counts[2] - counts[1])
+        self.collect(rows, plan, counts[0], {"rows": counts[0], "rate": rate})
+
+    def collect(
+        self, rows: DataFrame, plan: SharedPlan, count: int, metrics: Mapping[str, Any]
+    ) -> None:
+        """Sample a micro-batch of `count` rows; `metrics` are those of its commit."""
+        self._taken += 1
+        started = time.perf_counter()
+        try:
+            self.known = found = sampled(self.known, rows, plan, count, self._taken).counted(
+                metrics
+            )
+            if self._keep is not None:
+                self._keep(found)
+        except Exception as error:
+            reason = str(error).split("\n", 1)[0]
+            name = plan.stream.name
+            _logger.warning("stream %s: no statistics of this micro-batch: %s", name, reason)
+        if self._taken > _FIRST_STEPS:
+            self._spent += time.perf_counter() - started
+
+
+def sampled(
+    known: StreamStatistics, rows: DataFrame, plan: SharedPlan, count: int, turn: int
+) -> StreamStatistics:
+    """What is known after a micro-batch of `count` rows, the `turn`-th that is sampled."""
+    keys, predicates = keys_of(plan), predicates_of(plan, known)
+    if not keys and not predicates:
+        return known
+    present = rows.where(F.col(quote(plan.stream.time)).isNotNull())
+    sketches: dict[frozenset[str], Sketch] = {}
+    if count > MOST_ROWS:
+        quartiles = _quartiles(present, plan, count, turn)
+        longer = _stretch(present, plan, quartiles, count, turn, SKETCHED_ROWS)
+        sketches = _sketched(known, longer, key_sets(plan, keys))
+        present = _stretch(present, plan, quartiles, count, turn, MOST_ROWS)
+    table = _sample(present, plan, keys, predicates)
+    hashes = {key.sql: _hashes(table.column(i)) for i, key in enumerate(keys)}
+    selectivities = dict(known.selectivities)
+    for place, predicate in enumerate(predicates, len(keys)):
+        kept = int(np.count_nonzero(table.column(place).to_numpy()))
+        before = selectivities.get(predicate.sql, Selectivity(0.0, 0.0))
+        if table.num_rows:
+            selectivities[predicate.sql] = before.then(kept, table.num_rows)
+    return replace(
+        known,
+        sample=known.sample.then(hashes),
+        sketches=MappingProxyType(sketches),
+        selectivities=MappingProxyType(selectivities),
+    )
+
+
+def keys_of(plan: SharedPlan) -> list[Expression]:
+    """The plan's keys that are safe to evaluate on any row, those of most nodes first."""
+    uses: dict[str, int] = {}
+    found: dict[str, Expression] = {}
+    for key in (key for node in plan.nodes for key in node.keys):
+        if not key.can_raise and not any(word in key.type for word in _UNHASHABLE):
+            found[key.sql] = key
+            uses[key.sql] = uses.get(key.sql, 0) + 1
+    return sorted(found.values(), key=lambda key: -uses[key.sql])[:_MOST_KEYS]
+
+
+def key_sets(plan: SharedPlan, keys: Sequence[Expression]) -> list[frozenset[str]]:
+    """The sets of keys that the plan's nodes group by, as far as all of their keys are sampled."""
+    known = {key.sql for key in keys}
+    sets = dict.fromkeys(frozenset(key.sql for key in node.keys) for node in plan.nodes)
+    return [each for each in sets if each and each <= known]
+
+
+def predicates_of(plan: SharedPlan, known: StreamStatistics) -> list[Expression]:
+    """The plan's predicates that are safe to evaluate on any row, those least known first."""
+    found = {
+        query.predicate.sql: query.predicate
+        for query in plan.queries
+        if query.predicate is not None and not query.predicate.can_raise
+    }
+    by_rows = sorted(found.values(), key=lambda each: known.selectivity(each.sql).rows)
+    return by_rows[:_MOST_PREDICATES]
+
+
+def _stretch(
+    rows: DataFrame,
+    plan: SharedPlan,
+    quartiles: tuple[int, int],
+    count: int,
+    turn: int,
+    most: int,
+) -> DataFrame:
+    """Rows of a stretch of event time between the quartiles, about `most` and never more."""
+    first, last = quartiles
+    length = max(round((last - first) * min(most / (count / 2), 1.0)), 1)
+    start = first + round(max(last - first - length, 0) * (turn * _GOLDEN % 1.0))
+    column = quote(plan.stream.time)
+    within = (
+        f"{column} >= timestamp_micros({start}L) AND {column} < timestamp_micros({start + length}L)"
+    )
+    return rows.where(F.expr(within)).limit(most)
+
+
+def _sample(
+    rows: DataFrame,
+    plan: SharedPlan,
+    keys: Sequence[Expression],
+    predicates: Sequence[Expression],
+) -> pa.Table:
+    """Hashes of the keys and outcomes of the predicates, in the order of event time."""
+    columns = [F.expr(f"xxhash64({stored(key.sql, key.type)})") for key in keys]
+    columns += [F.expr(f"coalesce({predicate.sql}, false)") for predicate in predicates]
+    columns += [F.expr(plan.stream.time_micros)]
+    table = rows.select(*(each.alias(f"c{i}") for i, each in enumerate(columns))).toArrow()
+    return table.sort_by(table.column_names[-1])
+
+
+def _hashes(column: pa.ChunkedArray) -> Hashes:
+    hashes: Hashes = column.to_numpy().astype(np.uint64).astype(np.uint32)
+    return hashes
+
+
+def _quartiles(rows: DataFrame, plan: SharedPlan, count: int, turn: int) -> tuple[int, int]:
+    """The first and last quartile of the event times, of a random tenth of `SKETCHED_ROWS`."""
+    share = min(SKETCHED_ROWS / 10 / count, 1.0)
+    percentiles = f"approx_percentile({plan.stream.time_micros}, array(0.25, 0.75), {_ACCURACY})"
+    for sample in (rows.sample(fraction=share, seed=turn), rows):
+        ((found,),) = sample.agg(F.expr(percentiles)).collect()
+        if found is not None:
+            return int(found[0]), int(found[1])
+    raise ValueError("no row has an event time")
+
+
+def _sketched(
+    known: StreamStatistics, rows: DataFrame, sets: Sequence[frozenset[str]]
+) -> dict[frozenset[str], Sketch]:
+    """The sketches after a micro-batch, oldest first, since those are renewed first."""
+    age = {each: place for place, each in enumerate(known.sketches, 1)}
+    ordered = sorted(sets, key=lambda each: age.get(each, 0))
+    wanted, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
+    measures = [F.count(F.lit(1))]
+    measures += [
+        F.approx_count_distinct(F.expr(f"xxhash64({', '.join(sorted(each))})"), _SKETCH_ERROR)
+        for each in wanted
+    ]
+    named = [each.alias(f"c{i}") for i, each in enumerate(measures)]
+    ((count, *groups),) = rows.agg(*named).collect()
+    kept = {each: known.sketches[each] for each in later if each in known.sketches}
+    new = [Sketch(float(count), float(each)) for each in groups] if count else []
+    return kept | dict(zip(wanted, new, strict=False))

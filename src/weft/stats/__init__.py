@@ -1,0 +1,20 @@
+"""Statistics of streams: rate, groups and skew of key sets, selectivities. Pure; no Spark.
+
+`working_set`, `extrapolation`, `bounds`, `frequencies` and `zipf` estimate from samples; `sample` keeps
+the newest sampled rows, `statistics` answers from them, `epoch` for planners of aggregate trees. `runtime.sampling` collects them.
+"""
+
+from weft.stats.epoch import EpochStatistics
+from weft.stats.estimate import Estimate, Selectivity, Source
+from weft.stats.sample import JointSample
+from weft.stats.statistics import Sketch, StreamStatistics
+
+__all__ = [
+    "EpochStatistics",
+    "Estimate",
+    "JointSample",
+    "Selectivity",
+    "Sketch",
+    "Source",
+    "StreamStatistics",
+]
