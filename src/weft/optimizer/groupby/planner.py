@@ -22,7 +22,6 @@ from weft.optimizer.groupby.tables import TableModel
 from weft.optimizer.groupby.tree_cost import tree_cost
 from weft.optimizer.groupby.uniform_allocation import uniform_allocation
 
-
 _UNLIMITED = 1e18
 """More memory than any tree needs; infinity has no products."""
 
