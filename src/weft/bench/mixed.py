@@ -2,9 +2,9 @@
 
 Every comparison is a ratio measured in one run, as in ``weft bench windows``: same files, same
 micro-batches, warm, all writes included. Plain Spark cannot run a thousand queries: it runs a few of
-them, drawn evenly, side by side; each has its own scan and its own state, so that the time of all
-is taken as the time of these, times how many more there are. Its rate is then far below what it
-would be if memory sufficed for a thousand states, so the ratio is a lower bound in its favour.
+them, drawn evenly, side by side; each has its own scan and its own state, so the time of all is taken
+as the time of these, times how many more there are. That leaves out what a thousand states would
+cost in memory.
 """
 
 from __future__ import annotations

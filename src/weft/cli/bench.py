@@ -14,7 +14,9 @@ def bench(
     name: str = typer.Argument(..., metavar="NAME", help=", ".join(NAMES)),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     only: list[str] = typer.Option([], metavar="PART", help="Only this part; may be repeated."),
-    rows: int = typer.Option(48, metavar="M", min=4, help="windows, rows: millions of rows."),
+    rows: int = typer.Option(
+        48, metavar="M", min=4, help="windows, mixed, rows: millions of rows."
+    ),
     flink: bool = typer.Option(True, help="windows: measure Flink, too, if it can be installed."),
     work: Path | None = typer.Option(None, metavar="DIR", help="Where to keep data and plots."),
 ) -> None:

@@ -302,10 +302,11 @@ def _number(node: Node, predicate: str | None) -> tuple[str | None, str | None]:
 def _partials(node: Node, readers: Sequence[Query], plan: SharedPlan) -> tuple[PartialView, ...]:
     labels: dict[str, str] = {}
     users: dict[str, dict[str, None]] = {partial.name: {} for partial in node.partials}
-    for query in readers:
+    reading = {query.id for query in readers}
+    for query in plan.queries:
         for aggregate in query.aggregates:
             if aggregate.distinct:
-                if distinct_node(query, aggregate) != node.base:
+                if distinct_node(query, aggregate) != node.base and not node.intermediate:
                     continue
                 lifted: tuple[Partial, ...] = (presence(query, aggregate, plan.stream),)
                 names: tuple[str, ...] = (f"present({_arguments(aggregate)})",)
@@ -315,7 +316,8 @@ def _partials(node: Node, readers: Sequence[Query], plan: SharedPlan) -> tuple[P
             for partial, label in zip(lifted, names, strict=True):
                 if partial.name in users:
                     labels.setdefault(partial.name, label + _condition(aggregate, query))
-                    users[partial.name][query.name] = None
+                    if query.id in reading:
+                        users[partial.name][query.name] = None
     return tuple(
         PartialView(p.name, labels.get(p.name, readable(p.lift)), tuple(users[p.name]))
         for p in node.partials

@@ -132,7 +132,8 @@ def _node(node: NodeView, axis: Axis) -> Iterator[str]:
         yield from _item("index", _index(node))
     labels = ["count of rows", *(partial.label for partial in node.partials)]
     yield from _item("partials", ", ".join(labels))
-    yield from _item("read by", _names(node.names))
+    if node.names:
+        yield from _item("read by", _names(node.names))
     for group in node.groups[:_GROUPS]:
         yield from _group(group, axis)
     left = node.groups[_GROUPS:]

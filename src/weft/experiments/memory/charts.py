@@ -70,7 +70,12 @@ def parts_chart(data: Data) -> alt.Chart:
 def saving_chart(data: Data) -> alt.Chart:
     """Figure 5."""
     rows = [
-        {"memory": f"{each['memory']:,.0f}", "queries": queries, "saved": saved}
+        {
+            "what": each["configuration"],
+            "memory": f"{each['memory']:,.0f}",
+            "queries": queries,
+            "saved": saved,
+        }
         for each in data["series"]
         for queries, saved in zip(each["queries"], each["saved"])
     ]
@@ -78,6 +83,7 @@ def saving_chart(data: Data) -> alt.Chart:
         alt.X("queries:Q", scale=alt.Scale(zero=False)),
         alt.Y("saved:Q", axis=alt.Axis(format="%"), title="operations saved beside SLC"),
         alt.Color("memory:N", sort=None),
+        alt.StrokeDash("what:N", title=None, sort=None),
     )
 
 

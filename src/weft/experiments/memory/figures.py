@@ -52,7 +52,7 @@ class Run:
         count = sum(figure in ("fig2", "fig3") for figure in self.figures)
         count += len(sweep) * len(settings.memories)
         if "fig5" in self.figures:
-            count += 2 * len(settings.size_memories) * len(self.query_sets)
+            count += len(CONFIGURATIONS) * len(settings.size_memories) * len(self.query_sets)
         return count
 
     @cached_property
@@ -151,25 +151,30 @@ def memory_sweep(figure: str, run: Run) -> Data:
 
 def query_sweep(run: Run) -> Data:
     """Figure 5: what FPTAS saves of SLC's operations, on average over the sets of a size."""
-    found: dict[tuple[float, int], list[tuple[float, float]]] = {}
+    counted: dict[tuple[str, float, int], list[float]] = {}
     for queries in run.query_sets:
         for memory in run.settings.size_memories:
-            counted = []
-            for configuration in (OURS, SLC):
+            for configuration in CONFIGURATIONS:
                 run.step(f"{len(queries)} queries, {configuration}, memory {memory:,.0f}")
-                counted.append(run.other_trace.outcome(queries, memory, configuration).counted)
-            found.setdefault((memory, len(queries)), []).append((counted[0], counted[1]))
+                found = run.other_trace.outcome(queries, memory, configuration).counted
+                counted.setdefault((configuration, memory, len(queries)), []).append(found)
+    sizes = run.settings.sizes
     series = [
         {
+            "configuration": configuration,
             "memory": memory,
-            "queries": list(run.settings.sizes),
+            "queries": list(sizes),
             "saved": [
-                float(np.mean([1 - ours / theirs for ours, theirs in found[memory, size]]))
-                for size in run.settings.sizes
+                float(np.mean([1 - ours / theirs for ours, theirs in zip(*pair)]))
+                for pair in (
+                    (counted[configuration, memory, size], counted[SLC, memory, size])
+                    for size in sizes
+                )
             ],
-            "fptas": [[ours for ours, _ in found[memory, size]] for size in run.settings.sizes],
-            "slc": [[theirs for _, theirs in found[memory, size]] for size in run.settings.sizes],
+            "counted": [counted[configuration, memory, size] for size in sizes],
+            "slc": [counted[SLC, memory, size] for size in sizes],
         }
+        for configuration in (OURS, PAPER)
         for memory in run.settings.size_memories
     ]
     return _data("fig5", run.settings, series)

@@ -122,7 +122,8 @@ class Arranging:
         asked = list(draft.nodes)
         statistics = self._statistics(draft)
         if self.allocator != NATIVE:
-            planned = plan_tree(asked, statistics, self.memory, self.allocator)
+            memory = min(self.memory, len(asked) * statistics.tuples)
+            planned = plan_tree(asked, statistics, memory, self.allocator)
             tree = planned.tree
             for node in tree.intermediates():
                 if planned.allocation.get(node, 0.0) < statistics.groups(node):

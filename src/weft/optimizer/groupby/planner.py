@@ -22,6 +22,9 @@ from weft.optimizer.groupby.tables import TableModel
 from weft.optimizer.groupby.tree_cost import tree_cost
 from weft.optimizer.groupby.uniform_allocation import uniform_allocation
 
+_UNLIMITED = 1e18
+"""More memory than any tree needs; infinity has no products."""
+
 
 @dataclass(frozen=True)
 class PlannedTree:
@@ -70,6 +73,7 @@ def plan_tree(
     if not memory >= 0:
         raise TreeError("BAD_TREE", detail=f"the memory {memory:g} must not be negative")
     options = Options(epsilon, model)
+    memory = min(memory, _UNLIMITED)
     return ALLOCATORS[allocator](queries, statistics, memory, options)
 
 
