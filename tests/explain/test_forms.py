@@ -53,7 +53,7 @@ def test_one_query_shows_its_company() -> None:
     assert "1 h every 1 min: a row is in 60 of them" in text
     assert "channel = 'Google' (P1 of N1)" in text
     assert "count(*) > 5" in text
-    assert "N2  by auction, distinct bidder, with no other query" in text
+    assert "N2  by auction, distinct bidder, selecting by channel, with no other query" in text
     assert "q003" in text and "q150" not in text
 
 

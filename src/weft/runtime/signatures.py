@@ -3,13 +3,14 @@
 A cut's search over b sorted bounds is a chain of log b projections. Each looks at one element of a
 constant array, so that the generated code stays small and is compiled, whatever the number of
 conditions (measured: 1000 constants cost a row as much as one). An expression over all conditions
-would be too large for the JIT. All is Spark SQL text, nested selects over a relation: one analysis
+would be too large for the JIT. Integers begin at a cell of a grid, close to their code. All is Spark SQL text, nested selects over a relation: one analysis
 for all steps.
 """
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,9 +20,12 @@ from weft.algebra.aggregate import stored
 from weft.algebra.condition import Bound, Selection, Values, constant, union
 from weft.algebra.plan import Node, determined, over_columns
 from weft.algebra.signature import WORD_BITS, Cut
-from weft.algebra.types import SqlType
+from weft.algebra.types import INTEGRAL, SqlType
 from weft.kernel.state import key_column, signature_column
 
+_FEWEST_FOR_A_GRID = 32
+_CELLS_PER_BOUND = 4
+_MOST_CELLS = 8192
 MOST_INTERVALS = 32
 """Intervals in a filter; more are replaced by the one that covers them."""
 
@@ -158,9 +162,10 @@ def _search(cut: Cut, attribute: str, name: str) -> list[dict[str, str]]:
     value, count = f"{name}_value", len(cut.bounds)
     bounds = _array([constant(bound.value, cut.type) for bound in cut.bounds], cut.type)
     befores = [not bound.after for bound in cut.bounds]
-    steps = [{value: attribute, f"{name}_0": "0"}]
     code = f"{name}_0"
-    for number, stride in enumerate(_strides(count), 1):
+    start, within = _start(cut, value)
+    steps = [{value: attribute}, {code: start}]
+    for number, stride in enumerate(_strides(within), 1):
         at = f"{code} + {stride - 1}"
         below = f"get({bounds}, {at}) <{'=' if all(befores) else ''} {value}"
         if any(befores) and not all(befores):
@@ -172,6 +177,25 @@ def _search(cut: Cut, attribute: str, name: str) -> list[dict[str, str]]:
     found = f"get({_array(cut.classes[1:], 'int')}, {code})"
     steps.append({name: f"IF({value} IS NULL, {cut.classes[0]}, {found})"})
     return steps
+
+
+def _start(cut: Cut, value: str) -> tuple[str, int]:
+    """A code to begin with, and how many bounds the right one may be above it. For integers, a
+    grid of equal cells says how many bounds lie below each; a cell holds few of them."""
+    count = len(cut.bounds)
+    integers = [bound.value for bound in cut.bounds if isinstance(bound.value, int)]
+    if cut.type not in INTEGRAL or len(integers) < max(count, _FEWEST_FOR_A_GRID):
+        return "0", count
+    low, high = integers[0], integers[-1]
+    if high - low >= 1 << 62:
+        return "0", count
+    cells = min(_CELLS_PER_BOUND * count, _MOST_CELLS)
+    width = -(-(high - low + 1) // cells)
+    firsts = [low + cell * width for cell in range((high - low) // width + 1)]
+    below = [bisect_right(integers, first - 1) for first in firsts]
+    within = max(after - own for own, after in zip(below, [*below[1:], count], strict=True))
+    inside = f"greatest(least(cast({value} AS bigint), {high}L), {low}L)"
+    return f"get({_array(below, 'int')}, cast(({inside} - {low}L) div {width}L AS int))", within
 
 
 def _array(values: Sequence[Any], type_: SqlType) -> str:
