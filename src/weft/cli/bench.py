@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-NAMES = ("windows", "mixed", "rows", "plan", "quality", "calibrate", "statistics")
+NAMES = ("windows", "mixed", "rows", "plan", "quality", "calibrate", "statistics", "bounded")
 
 
 def bench(
@@ -35,6 +35,11 @@ def bench(
         from weft.bench import mixed
 
         mixed.main(json=as_json, only=_parts(only, mixed.PARTS), rows_millions=rows, work=work)
+    elif name == "bounded":
+        from weft.bench import bounded
+
+        _parts(only, ())
+        bounded.main(json=as_json)
     elif name == "plan":
         from weft.bench import plan
 
