@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 from typing import Literal as OneOf
 
 from weft.algebra.codec import digest
@@ -19,6 +20,9 @@ from weft.algebra.types import SqlType
 
 InvertibleName = OneOf["add", "add_wide", "add_decimal"]
 AssociativeName = OneOf["add_float", "min", "max", "moments", "hll", "kll_bigint", "kll_double"]
+
+
+SKETCHES: Final = frozenset({"hll", "kll_bigint", "kll_double"})
 
 
 @dataclass(frozen=True, slots=True)

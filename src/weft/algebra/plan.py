@@ -224,6 +224,7 @@ def selectors(
     return tuple(sorted(found))
 
 
+_SUFFIX = re.compile(r"[/.~#]")
 _NAME = re.compile(r"`(?:[^`]|``)+`")
 _TEXT = re.compile(r"'(?:[^'\\\\]|\\\\.)*'")
 
@@ -266,7 +267,7 @@ def member_id(name: str, members: tuple[str, ...]) -> str:
 def base_of(node: str) -> str:
     """The part of a node's or a pool's name that stands for its keys.
 
-    >>> base_of("n_12~78.34"), base_of("n_12"), base_of("n_12/56")
+    >>> base_of("n_12~78.34"), base_of("n_12"), base_of("n_12/56#sketches")
     ('n_12', 'n_12', 'n_12')
     """
-    return node.partition("/")[0].partition(".")[0].partition("~")[0]
+    return _SUFFIX.split(node, maxsplit=1)[0]

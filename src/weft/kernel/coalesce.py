@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.algebra.plan import Fragments
 from weft.algebra.window import EdgeClass
-from weft.kernel.combine import Combiner, ranges_of_runs, serialized
+from weft.kernel.combine import over_runs, ranges_of_runs
 from weft.kernel.operations import Array
 from weft.kernel.ranges import PrefixSums
 from weft.kernel.state import NodeState
@@ -30,10 +30,9 @@ def coalesced(state: NodeState) -> NodeState:
     low, high = ranges_of_runs(state.keys, state.ends)
     if len(low) == len(state):
         return state
-    combiner = Combiner(state.columns)
     first = state.select(low)
     columns = {
-        name: serialized(partial, combiner.over(partial, low, high))
+        name: over_runs(partial, state.columns, low, high)
         for name, partial in state.partials.items()
     }
     return replace(first, counts=PrefixSums(state.counts).over(low, high), columns=columns)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.partial import Invertible, Partial
+from weft.algebra.partial import SKETCHES, Invertible, Partial
 from weft.kernel import codes, sketches
 from weft.kernel.columns import Stored
 from weft.kernel.operations import OPERATIONS, Array
@@ -50,9 +50,18 @@ class Combiner:
         return (merged,)
 
 
+def over_runs(partial: Partial, columns: Mapping[str, Stored], low: Array, high: Array) -> Stored:
+    """The partial of runs that do not overlap, in the form of a state file."""
+    if partial.combine.name in SKETCHES:
+        values = columns[partial.name][0].to_pylist()
+        found = sketches.merged_runs(partial.combine.name, values, low, high)
+        return (pa.array(found, pa.binary()),)
+    return serialized(partial, Combiner(columns).over(partial, low, high))
+
+
 def serialized(partial: Partial, stored: Stored) -> Stored:
     """Stored form of a combination, sketches as bytes again."""
-    if partial.combine.name not in ("hll", "kll_bigint", "kll_double"):
+    if partial.combine.name not in SKETCHES:
         return stored
     to_bytes = sketches.hll_bytes if partial.combine.name == "hll" else sketches.kll_bytes
     return (pa.array([to_bytes(value) for value in stored[0]], pa.binary()),)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.partial import Partial
+from weft.algebra.partial import SKETCHES, Partial
 from weft.algebra.plan import Node
 from weft.algebra.signature import WORD_BITS
 from weft.kernel import columns as partial_columns
@@ -21,15 +21,14 @@ from weft.kernel.buckets import buckets, can_hash
 from weft.kernel.classify import classes
 from weft.kernel.coalesce import coarse_ends
 from weft.kernel.columns import Stored
-from weft.kernel.combine import Combiner, serialized
+from weft.kernel.combine import over_runs
 from weft.kernel.keys import hashable
 from weft.kernel.operations import Array
 from weft.kernel.ranges import PrefixSums
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
 
 _WIDEST = 1 << 62
-_SKETCHES = frozenset({"hll", "kll_bigint", "kll_double"})
-MOST_SKETCHED = 20_000
+MOST_SKETCHED = 100_000
 """Fragments whose sketches are merged here; more go to Spark."""
 
 
@@ -50,7 +49,7 @@ class Parent:
     def can_derive(self, node: Node) -> bool:
         """Whether a child can be computed here."""
         kinds = {partial.combine.name for partial in node.partials}
-        if "add_decimal" in kinds or (kinds & _SKETCHES and self.rows > MOST_SKETCHED):
+        if "add_decimal" in kinds or (kinds & SKETCHES and self.rows > MOST_SKETCHED):
             return False
         places = self._places(node)
         return can_hash([self._arrays[places[key.sql]].type for key in node.keys])
@@ -74,10 +73,8 @@ class Parent:
         counts = self._arrays[ROW_COUNT].to_numpy()[order]
         found[ROW_COUNT] = PrefixSums(counts).over(low, high)
         columns = {p.name: partial_columns.take(self._column(p), order) for p in node.partials}
-        combiner = Combiner(columns)
         for partial in node.partials:
-            combined = serialized(partial, combiner.over(partial, low, high))
-            found[partial.name] = file_column(partial, combined)
+            found[partial.name] = file_column(partial, over_runs(partial, columns, low, high))
         found[BUCKET] = buckets(keys[: node.group_keys], len(first), bucket_count)
         return pa.table(found)
 

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.codec import digest
-from weft.algebra.partial import Partial
+from weft.algebra.partial import SKETCHES, Partial
 from weft.algebra.plan import Fragments, SharedPlan, base_of, pool_name
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression, Scalar, is_native
@@ -115,6 +115,9 @@ class Program:
         return {shape.family: shape.types for group in self.groups for shape in group.shapes}
 
 
+SKETCHED = "#sketches"
+
+
 def family(types: Iterable[SqlType]) -> str:
     """The name of the result family of queries with these output types."""
     return "f_" + digest(tuple(types))
@@ -156,6 +159,7 @@ class _Pools:
         self.plan = plan
         self._places: dict[str, tuple[str, Fragments | None]] = {}
         self._readers: dict[str, dict[str, Query]] = {}
+        self._with_sketches: dict[str, bool] = {}
         self._retired: dict[tuple[str, str], list[str]] = {}
         for each in plan.retired:
             for name in each.queries:
@@ -167,11 +171,25 @@ class _Pools:
         places += [(old, None) for old in self._retired.get((query.id, base_of(node)), ())]
         names = []
         for place in places:
-            name = pool_name(*place)
+            name = pool_name(*place) + (SKETCHED if self._sketched(query) else "")
             self._places[name] = place
             self._readers.setdefault(name, {})[query.id] = query
             names.append(name)
         return tuple(names)
+
+    def _sketched(self, query: Query) -> bool:
+        """Sketches are dear to combine: queries that need them have pools of their own, so that the
+        predicates of all others do not combine them, too."""
+        if query.id not in self._with_sketches:
+            carried = (
+                partial
+                for aggregate in query.aggregates
+                if not aggregate.distinct
+                for partial in partials(query, aggregate, self.plan.stream)
+            )
+            found = any(partial.combine.name in SKETCHES for partial in carried)
+            self._with_sketches[query.id] = found
+        return self._with_sketches[query.id]
 
     def found(self) -> dict[str, Pool]:
         """The pools. All number their members alike, so that a query has one place in all of

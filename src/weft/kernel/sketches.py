@@ -60,6 +60,29 @@ def _merged(kind: Any, left: Any, right: Any) -> Any:
     return merged
 
 
+def merged_runs(name: str, values: Any, low: Any, high: Any) -> list[bytes | None]:
+    """The sketches of runs that follow each other, as bytes: one union for each, in one pass; a run
+    of one sketch is left as it is."""
+    found: list[bytes | None] = []
+    for first, beyond in zip(low.tolist(), high.tolist(), strict=True):
+        run = [value for value in values[first:beyond] if value is not None]
+        if len(run) < 2:
+            found.append(bytes(run[0]) if run else None)
+        elif name == "hll":
+            sketches = [_hll(value) for value in run]
+            union = ds.hll_union(max(sketch.lg_config_k for sketch in sketches))
+            for sketch in sketches:
+                union.update(sketch)
+            found.append(hll_bytes(union.get_result()))
+        else:
+            sketches = [(_kll_bigint if name == "kll_bigint" else _kll_double)(v) for v in run]
+            whole = type(sketches[0])(max(sketch.k for sketch in sketches))
+            for sketch in sketches:
+                whole.merge(sketch)
+            found.append(kll_bytes(whole))
+    return found
+
+
 def hll_estimate(value: Any) -> int:
     """The rounded estimate, 0 for no sketch."""
     return 0 if value is None else round(_hll(value).get_estimate())

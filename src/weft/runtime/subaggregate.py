@@ -31,6 +31,10 @@ from weft.runtime.quarantine import can_raise, culprits
 from weft.runtime.step import StepFailed, StepWork
 
 _PARALLEL_JOBS = 2
+_SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
+_OBJECT_GROUPS = 100_000
+"""Groups of a task that sketches are kept for in a hash table; by default Spark sorts all rows
+from 128 on."""
 _PARALLEL_CHILDREN = 4
 _ONE_TASK = 300_000
 """Fragments that one task aggregates sooner than several that must exchange them."""
@@ -203,3 +207,5 @@ def _fit_shuffle(spark: SparkSession, cores: int) -> None:
     key = "spark.sql.shuffle.partitions"
     if int(spark.conf.get(key) or 200) > cores:
         spark.conf.set(key, str(cores))
+    if int(spark.conf.get(_SORTS_ABOVE) or 128) < _OBJECT_GROUPS:
+        spark.conf.set(_SORTS_ABOVE, str(_OBJECT_GROUPS))
