@@ -70,13 +70,14 @@ def test_two_levels_have_a_node_for_every_group_and_three_levels_one(
 ) -> None:
     own = session(spark)
     Feed(tmp_path)
-    two = open_weft(own, tmp_path, optimizer="noshare", model="twoops")
+    windows = {"optimizer": "noshare", "passes": ("windows",)}
+    two = open_weft(own, tmp_path, model="twoops", **windows)
     with two.changes():
         for name, sql in workload.QUERIES.items():
             two.register(name, sql)
     edge_sets = len(workload.QUERIES) - 1  # two of the windows have the same edges
     assert len(two.plan("s").nodes) == edge_sets + 1, "and one for distinct values"
-    three = open_weft(own, tmp_path, optimizer="noshare", model="triops")
+    three = open_weft(own, tmp_path, model="triops", **windows)
     plan = three.plan("s")
     assert len(plan.nodes) == 2
     assert len({group.fragments for group in plan.groups}) == edge_sets
