@@ -2,13 +2,15 @@
 
 A batch's rows with an event time at or after the watermark before it are admitted. A step numbers
 the admitted rows before its watermark, in the order of (event time, all columns as the schema has
-them, NULL first, strings by their UTF-8 bytes). Window k has the numbers from k · slide on, as many
-as its range; it is emitted by the step that gives its last number.
+them, NULL first, strings by their UTF-8 bytes). Window k has the numbers from k · slide on, as many as
+its range; it is emitted by the step that gives its last number.
 
->>> from .expressions import Aggregate, WindowColumn >>> from .spec import Item, Query >>> from
-.sparktypes import TIMESTAMP >>> query = Query(RowWindow(2, 1), (Item(WindowColumn("end")),
-Item(Aggregate("count"), "n"))) >>> run(query, {"ts": TIMESTAMP}, [[{"ts": 3_000}, {"ts": 9_000}],
-[{"ts": 25_000}]], 0) [(1, (1, 1)), (2, (2, 2))]
+>>> from .expressions import Aggregate, WindowColumn
+>>> from .spec import Item, Query
+>>> from .sparktypes import TIMESTAMP
+>>> query = Query(RowWindow(2, 1), (Item(WindowColumn("end")), Item(Aggregate("count"), "n")))
+>>> run(query, {"ts": TIMESTAMP}, [[{"ts": 3_000}, {"ts": 9_000}], [{"ts": 25_000}]], 0)
+[(1, (1, 1)), (2, (2, 2))]
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The bucket of a group: Spark's `hash` of its keys (Murmur3, seed 42), on Arrow columns.
 
 Fragments that Spark writes and those that are derived on the driver must agree on it: lanes own
-buckets, and all fragments of a group belong to one lane. A NULL leaves the hash as it is; the hash
-of one key is the seed of the next. Vectorized over rows; strings are hashed word by word.
+buckets, and all fragments of a group belong to one lane. A NULL leaves the hash as it is; the hash of
+one key is the seed of the next. Vectorized over rows; strings are hashed word by word.
 """
 
 from __future__ import annotations

@@ -4,17 +4,16 @@ From: the Memory paper, whose greedy search (`greedy_tree`) makes the tree, and 
 section V-B, which puts windows on it. The attributes of a node are its keys and the attributes that
 its predicates select by, so that predicates and group-bys are shared by one search.
 
-What is computed on Spark differs from the paper's hash tables in two ways. A native aggregation
-holds all groups of an intermediate or none: it does not evict. And every node costs a job and its
-output. So the price here is in seconds per second of event time,
+What is computed on Spark differs from the paper's hash tables in two ways. A native aggregation holds
+all groups of an intermediate or none: it does not evict. And every node costs a job and its output.
+So the price here is in seconds per second of event time,
 
     first level   rate · row  + out · write + job / step
     below         out(parent) · read + out · write + job / step
 
-with out = E · g, E the fragments per second of a node and g its groups in a fragment. The
-allocators of the paper may be asked for instead; then the tree is theirs, without the intermediates
-to which they give less than their groups. Either way the intermediates hold at most `memory`
-groups.
+with out = E · g, E the fragments per second of a node and g its groups in a fragment. The allocators
+of the paper may be asked for instead; then the tree is theirs, without the intermediates to which
+they give less than their groups. Either way the intermediates hold at most `memory` groups.
 
 Sound because a child's keys, signature and partials are functions of its parent's, and partials are
 combined in any order. Time: that of the greedy search, O(n²) prices per change for n nodes.
