@@ -3,7 +3,8 @@
 
 1. On a grid of outputs the Lagrange relaxation (`relaxation`) gives an allocation that fits, which
    `refine` makes cheaper, and a lower bound on every allocation. If it costs at most 1 + ε times
-   the bound, that is proven, and it is returned; so it is nearly always on the first, coarse grid.
+   the bound, that is proven, and it is returned; so it was for every tree priced
+   for the 78 pairs of flow attributes, on the first, coarse grid.
    Else the grid is made finer, a few times.
 2. Else tables (`frontier`): on a grid on which rounding costs at most (1+ε)^0.6, the least memory
    for every cost, thinned by γ with γ^thinnings = (1+ε)^0.4. The cheaper of both steps is returned.
