@@ -40,7 +40,7 @@ _SKETCH_ERROR = 0.02
 _ACCURACY = 100
 SKETCHED_ROWS = 400_000
 _GOLDEN = 0.618034
-_ENOUGH_ROWS = 1000
+_ENOUGH_ROWS, _CHEAP_ROWS = 1000, 200_000
 _FIRST_STEPS = 1
 MOST_SHARE = 0.02
 _UNHASHABLE = ("map<", "variant")
@@ -50,7 +50,7 @@ _logger = logging.getLogger("weft")
 class Sampling:
     """Collects the statistics of one stream, and hands them to `keep`.
 
-    The first micro-batch with at least 1000 rows is sampled, so that plans soon have something
+    The first micro-batch of 1000 to 200,000 rows is sampled, so that plans soon have something
     to go by; then every `every`-th (0: none), unless sampling has taken more than 2 % of the time of
     all steps so far.
     """
@@ -71,7 +71,7 @@ class Sampling:
         self._worked += seconds
         if not self._every or not rows:
             return False
-        if self._taken < _FIRST_STEPS and rows >= _ENOUGH_ROWS:
+        if self._taken < _FIRST_STEPS and _ENOUGH_ROWS <= rows <= _CHEAP_ROWS:
             return True
         turn = batch % self._every == self._every - 1
         return turn and self._spent <= MOST_SHARE * self._worked
