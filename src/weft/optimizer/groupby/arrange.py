@@ -1,6 +1,6 @@
 """The nodes of a plan as an aggregate tree: which are computed from the stream, which from others.
 
-From: the Memory paper, whose greedy search (`greedy_tree`) makes the tree, and the TriOps paper,
+From: the Memory paper, whose greedy search makes the tree (`native_tree`), and the TriOps paper,
 section V-B, which puts windows on it. The attributes of a node are its keys and the attributes that
 its predicates select by, so that predicates and group-bys are shared by one search.
 
@@ -33,7 +33,7 @@ from weft.algebra.scalar import Expression
 from weft.algebra.signature import Cut, Signature, membership
 from weft.algebra.window import Window
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, node_name
-from weft.optimizer.groupby.greedy_tree import PricedTree, greedy_tree
+from weft.optimizer.groupby.native_tree import Costs, native_tree
 from weft.optimizer.groupby.planner import plan_tree
 from weft.optimizer.predicates.index import cut, index
 from weft.optimizer.windows.edges import edge_rate
@@ -130,28 +130,17 @@ class Arranging:
                     tree = tree.without(node)
             return tree
 
-        def price(tree: AggregateTree) -> PricedTree:
-            held = {node: statistics.groups(node) for node in tree.intermediates()}
-            cost = self.cost(tree, draft, statistics)
-            return PricedTree(tree, held, cost if sum(held.values()) <= self.memory else UNLIMITED)
-
-        return greedy_tree(asked, price).tree
-
-    def cost(
-        self, tree: AggregateTree, draft: _Draft, statistics: FragmentGroups | None = None
-    ) -> float:
-        """Seconds of work per second of event time for all nodes of a tree."""
-        statistics = statistics or self._statistics(draft)
-        outs: dict[Attributes, float] = {}
-        total = 0.0
-        for parent, branch in tree.walk():
-            edges = max(draft.edge_rate(each.node) for each in branch.walk() if each.asked)
-            outs[branch.node] = out = edges * statistics.within(branch.node, self.rate / edges)
-            into = self.rate * self.prices.row
-            if parent is not None:
-                into = outs[parent] * self.prices.read
-            total += into + out * self.prices.write + self.prices.job / self.step
-        return total
+        prices = self.prices
+        costs = Costs(
+            row=self.rate * prices.row,
+            read=prices.read,
+            write=prices.write,
+            node=prices.job / self.step,
+            out=lambda node, edges: edges * statistics.within(node, self.rate / edges),
+            groups=statistics.groups,
+            memory=self.memory,
+        )
+        return native_tree({node: draft.edge_rate(node) for node in asked}, costs)
 
     def seconds(self, nodes: Sequence[Node]) -> float:
         """What the nodes of a plan cost, as they are arranged."""

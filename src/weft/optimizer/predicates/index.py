@@ -50,11 +50,11 @@ def index(predicates: Iterable[Expression], keys: Sequence[Expression]) -> Signa
 
 
 def cut(selections: Sequence[Selection]) -> Cut:
-    """The cut of an attribute by all its selections."""
+    """The cut of an attribute by all its selections; equal ones count once."""
     bounds = sorted_bounds(selections)
     changes = [0] * (len(bounds) + 2)
     null = 0
-    for selection in selections:
+    for selection in {each.sql: each for each in selections}.values():
         number = _number(selection)
         null ^= number if selection.values.null else 0
         for low, high in selection.values.intervals:
