@@ -1,8 +1,10 @@
 """Group-by keys as small integers.
 
-An encoder gives every distinct key tuple a code, in the order of first sight, and gives the
-tuples back as Arrow columns. Codes are found column by column with Arrow's dictionaries; only
-distinct tuples pass through Python.
+An encoder gives every distinct key tuple a code, in the order of first sight, and gives the tuples
+back as Arrow columns. Each column has codes of its own, found by Arrow's dictionaries; only its
+distinct values pass through Python. A tuple's code is found column by column: the code of its
+beginning and that of the next value, packed into one integer, are looked up in a sorted array. Time
+per batch of n rows and k known keys: O(n log k) without Python.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import pyarrow as pa
 
 from weft.kernel.operations import Array
 
-Key = tuple[Any, ...]
+_HALF = 32
 
 
 class KeyEncoder:
@@ -30,52 +32,97 @@ class KeyEncoder:
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self.types = tuple(types)
-        self._codes: dict[Key, int] = {}
-        self._keys: list[Key] = []
-        self._columns: list[pa.Array] | None = None
+        self._values = [_Values(type_) for type_ in self.types]
+        self._pairs = [_Pairs() for _ in self.types[1:]]
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._pairs[-1]) if self._pairs else len(self._values[0]) if self.types else 0
 
     def encode(self, columns: Sequence[pa.Array]) -> Array:
         """The code of every row; new tuples get new codes."""
         if not self.types:
             raise ValueError("a key without columns has no rows to count")
-        plain = [hashable(column) for column in columns]
-        local, first = _local_codes(plain)
-        take = pa.array(first)
-        distinct = zip(*(column.take(take).to_pylist() for column in plain), strict=True)
-        known = np.fromiter((self._code(key) for key in distinct), np.int64, count=len(first))
-        return known[local]
+        codes = self._values[0].encode(columns[0])
+        for pairs, values, column in zip(self._pairs, self._values[1:], columns[1:], strict=True):
+            codes = pairs.encode(codes, values.encode(column))
+        return codes
 
     def decode(self, index: int, codes: Array) -> pa.Array:
         """A key column of the given codes."""
-        if self._columns is None or len(self._columns[0]) != len(self._keys):
-            transposed = zip(*self._keys, strict=True) if self._keys else [()] * len(self.types)
-            self._columns = [
-                _restore(list(values), type_)
-                for values, type_ in zip(transposed, self.types, strict=True)
-            ]
-        return self._columns[index].take(pa.array(codes))
-
-    def _code(self, key: Key) -> int:
-        code = self._codes.get(key)
-        if code is None:
-            code = self._codes[key] = len(self._keys)
-            self._keys.append(key)
-        return code
+        for place in range(len(self._pairs), 0, -1):
+            first, second = self._pairs[place - 1].decode(codes)
+            if place == index:
+                return self._values[place].decode(second)
+            codes = first
+        return self._values[0].decode(codes)
 
 
-def _local_codes(columns: Sequence[pa.Array]) -> tuple[Array, Array]:
-    """Codes of the rows among themselves, and the first row of each code."""
-    combined = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        encoded = column.dictionary_encode(null_encoding="encode")
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        combined = combined * max(len(encoded.dictionary), 1) + codes
-        _, combined = np.unique(combined, return_inverse=True)
-    _, first, local = np.unique(combined, return_index=True, return_inverse=True)
-    return local, first
+class _Values:
+    """Codes for the values of one column."""
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self._type = type_
+        self._codes: dict[Any, int] = {}
+        self._column: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def encode(self, column: pa.Array) -> Array:
+        encoded = hashable(column).dictionary_encode(null_encoding="encode")
+        known = self._codes
+        distinct = encoded.dictionary.to_pylist()
+        codes = np.fromiter(
+            (known.setdefault(value, len(known)) for value in distinct), np.int64, len(distinct)
+        )
+        places: Array = encoded.indices.to_numpy(zero_copy_only=False)
+        return codes[places]
+
+    def decode(self, codes: Array) -> pa.Array:
+        if self._column is None or len(self._column) != len(self._codes):
+            self._column = _restore(list(self._codes), self._type)
+        return self._column.take(pa.array(codes))
+
+
+class _Pairs:
+    """Codes for pairs of codes."""
+
+    def __init__(self) -> None:
+        self._packed = np.zeros(0, np.int64)
+        """By code."""
+        self._sorted = np.zeros(0, np.int64)
+        self._order = np.zeros(0, np.int64)
+        """The codes of the sorted ones."""
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def encode(self, first: Array, second: Array) -> Array:
+        packed, seen, local = np.unique(
+            (first << _HALF) | second, return_index=True, return_inverse=True
+        )
+        places = np.searchsorted(self._sorted, packed)
+        inside = np.minimum(places, max(len(self._sorted) - 1, 0))
+        known = np.zeros(len(packed), bool)
+        if len(self._sorted):
+            known = self._sorted[inside] == packed
+        codes = np.empty(len(packed), np.int64)
+        codes[known] = self._order[inside[known]]
+        new = np.flatnonzero(~known)
+        new = new[np.argsort(seen[new], kind="stable")]
+        codes[new] = len(self) + np.arange(len(new))
+        if len(new):
+            self._add(packed[new])
+        return codes[local]
+
+    def _add(self, packed: Array) -> None:
+        self._packed = np.concatenate([self._packed, packed])
+        self._order = np.argsort(self._packed, kind="stable")
+        self._sorted = self._packed[self._order]
+
+    def decode(self, codes: Array) -> tuple[Array, Array]:
+        packed = self._packed[codes]
+        return packed >> _HALF, packed & ((1 << _HALF) - 1)
 
 
 def hashable(column: pa.Array) -> pa.Array:
