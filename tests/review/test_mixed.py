@@ -56,7 +56,6 @@ def check(
         compare.assert_same([(0, r) for r in found], [(0, r) for r in expected], batch_ids=False)
 
 
-@pytest.mark.xfail(strict=True, reason="rows of other predicates are in the results")
 def test_the_predicates_pass_can_be_switched_on_while_windows_are_open(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -71,7 +70,6 @@ def test_the_predicates_pass_can_be_switched_on_while_windows_are_open(
     check(spark, tmp_path, schema, rows, queries, {"passes": ()}, {})
 
 
-@pytest.mark.xfail(strict=True, reason="constants are rounded to 28 digits")
 def test_decimal_constants_of_38_digits_are_exact(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"ts": START + i * SECOND, "d": Decimal(str(LARGE + i))} for i in range(6)]
     window = "GROUP BY window(ts, '1 minute')"
@@ -83,7 +81,6 @@ def test_decimal_constants_of_38_digits_are_exact(spark: SparkSession, tmp_path:
     check(spark, tmp_path, {"ts": TIMESTAMP, "d": decimal(38, 0)}, rows, queries)
 
 
-@pytest.mark.xfail(strict=True, reason="a quoted name inside a text is taken for a column")
 def test_a_text_may_hold_the_quoted_name_of_a_key(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"ts": START, "c": "`c`'s"}, {"ts": START, "c": "k0's"}]
     where = 'c LIKE "`c`\'s%"'
@@ -91,14 +88,12 @@ def test_a_text_may_hold_the_quoted_name_of_a_key(spark: SparkSession, tmp_path:
     check(spark, tmp_path, {"ts": TIMESTAMP, "c": STRING}, rows, queries)
 
 
-@pytest.mark.xfail(strict=True, reason="AMBIGUOUS_REFERENCE when the first batch runs")
 def test_a_column_may_be_named_like_one_of_level_1(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"ts": START, "weft_end": 1}]
     sql = "SELECT count(*) AS n FROM s WHERE weft_end = 1 GROUP BY window(ts, '1 minute')"
     check(spark, tmp_path, {"ts": TIMESTAMP, "weft_end": BIGINT}, rows, {"q": sql})
 
 
-@pytest.mark.xfail(strict=True, reason="the message ends after 'Spark refuses the query: '")
 def test_a_number_beyond_all_doubles_is_refused_with_a_reason(
     spark: SparkSession, tmp_path: Path
 ) -> None:

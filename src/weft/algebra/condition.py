@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import total_ordering
 from typing import Any, Final
 
@@ -33,6 +33,8 @@ from weft.algebra.types import (
     decimal_parameters,
 )
 
+EXACT: Final = Context(prec=100)
+"""Decimals have up to 38 digits; Python's own context rounds to 28."""
 _SUFFIXES: Final = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -371,7 +373,7 @@ def _normal(value: Value, type_: SqlType) -> Value:
         return None if math.isnan(number) else number + 0.0
     parameters = decimal_parameters(type_)
     if parameters:
-        return int(Decimal(str(value)).scaleb(parameters[1]))
+        return int(Decimal(str(value)).scaleb(parameters[1], EXACT))
     return int(value) if isinstance(value, bool) else value
 
 
@@ -379,7 +381,7 @@ def constant(value: Value, type_: SqlType) -> Value:
     """A bound's value as a constant of its type; decimals, NaN and infinities as text."""
     parameters = decimal_parameters(type_)
     if parameters:
-        return f"{Decimal(str(value)).scaleb(-parameters[1]):f}"
+        return f"{Decimal(str(value)).scaleb(-parameters[1], EXACT):f}"
     if type_ == BOOLEAN:
         return bool(value)
     if isinstance(value, float) and math.isinf(value):

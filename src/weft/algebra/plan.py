@@ -226,11 +226,12 @@ def selectors(
 
 _SUFFIX = re.compile(r"[/.~#]")
 _NAME = re.compile(r"`(?:[^`]|``)+`")
-_TEXT = re.compile(r"'(?:[^'\\\\]|\\\\.)*'")
+_LITERALS = re.compile(r"['\"].*['\"]", re.DOTALL)
 
 
 def determined(sql: str, keys: Collection[str]) -> bool:
-    """Whether an attribute or a clause is a key, or is computed of columns that are keys.
+    """Whether an attribute or a clause is a key, or is computed of columns that are keys. Names
+    between the first and the last quote of a text may be part of it: then the answer is no.
 
     >>> determined("(`a` % 7)", {"`a`", "`b`"}), determined("(`a` % `c`)", {"`a`"})
     (True, False)
@@ -238,7 +239,10 @@ def determined(sql: str, keys: Collection[str]) -> bool:
     if sql in keys:
         return True
     names = _NAME.findall(sql)
-    return bool(names) and set(names) <= set(keys) and names == _NAME.findall(_TEXT.sub("", sql))
+    between = _LITERALS.search(sql)
+    if between is not None and "`" in between.group():
+        return False
+    return bool(names) and set(names) <= set(keys)
 
 
 def over_columns(sql: str, places: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.condition import Bound
+from weft.algebra.condition import EXACT, Bound
 from weft.algebra.signature import NULL_CLASS, Cut
 from weft.algebra.types import BOOLEAN, FRACTIONAL, decimal_parameters
 from weft.kernel import codes
@@ -40,7 +40,7 @@ def _constant(bound: Bound, cut: Cut) -> Any:
     value = bound.value
     parameters = decimal_parameters(cut.type)
     if parameters:
-        return Decimal(str(value)).scaleb(-parameters[1])
+        return Decimal(str(value)).scaleb(-parameters[1], EXACT)
     if cut.type == BOOLEAN:
         return bool(value)
     if cut.type == "date":

@@ -88,6 +88,9 @@ class GroupProgram:
     pools: tuple[str, ...]
     members: Members
     indexes: SignatureIndexes
+    several: bool
+    """Whether any of the pools, those of distinct values and of retired nodes included, has rows of
+    more than one member."""
     shapes: tuple[Shape, ...]
 
     @cached_property
@@ -135,7 +138,14 @@ def compile_program(plan: SharedPlan) -> Program:
     shapes = {place: _shapes(queries, place[1], pools) for place, queries in together.items()}
     found = pools.found()
     groups = tuple(
-        GroupProgram(node, sources, found[sources[0]].members, found[sources[0]].indexes, own)
+        GroupProgram(
+            node,
+            sources,
+            found[sources[0]].members,
+            found[sources[0]].indexes,
+            any(len(found[name].members) > 1 for name in _pools_of(sources, own)),
+            own,
+        )
         for (node, _, sources), own in shapes.items()
     )
     readers: dict[str, tuple[Query, ...]] = {
@@ -146,6 +156,18 @@ def compile_program(plan: SharedPlan) -> Program:
         known = {query.id for query in readers[pool.node]}
         readers[pool.node] += tuple(query for query in pool.queries if query.id not in known)
     return Program(plan, groups, found, readers)
+
+
+def _pools_of(sources: tuple[str, ...], shapes: tuple[Shape, ...]) -> set[str]:
+    """All pools that shapes are computed from."""
+    distinct = (
+        name
+        for shape in shapes
+        for inputs in shape.inputs
+        if isinstance(inputs, DistinctCount)
+        for name in inputs.pools
+    )
+    return {*sources, *distinct}
 
 
 def _text(predicate: Expression | None) -> str | None:

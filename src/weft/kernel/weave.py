@@ -159,7 +159,7 @@ def _weave_group(
         if not len(due.ends):
             continue
         members = None
-        if len(group.members) > 1:
+        if group.several:
             places = np.array([group.member_of[query.id] for query in shape.queries])
             members = places[due.queries]
         made = ShapeRows(shape, view, due, keys, distinct, step.ansi, members)

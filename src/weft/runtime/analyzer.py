@@ -32,7 +32,7 @@ class SparkAnalyzer:
             selected = self._select(fields, expression)
             return str(selected.schema.fields[0].dataType.simpleString())
         except PySparkException as error:
-            message = str(error).split("\n", 1)[0]
+            message = str(error).strip().split("\n", 1)[0]
             return AnalysisProblem(error.getCondition() or "INVALID", message)
 
     def _select(self, fields: tuple[Field, ...], expression: str) -> DataFrame:

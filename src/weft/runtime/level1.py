@@ -19,7 +19,14 @@ from weft.algebra.plan import Fragments, Node
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
 from weft.runtime.combining import combine_sql
-from weft.runtime.signatures import Places, made, selecting, useful, with_signature_of
+from weft.runtime.signatures import (
+    Places,
+    made,
+    own_name,
+    selecting,
+    useful,
+    with_signature_of,
+)
 
 BUCKETS = 64
 MAX_EVENT, LATE_ROWS = "max_event", "late_rows"
@@ -96,11 +103,11 @@ def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
     return _over(above, text)
 
 
-_END = "weft_end"
+_END = own_name("end")
 
 
 def _made(place: int) -> str:
-    return f"weft_{key_column(place)}"
+    return own_name(key_column(place))
 
 
 def keys_of(node: Node) -> list[str]:

@@ -33,9 +33,14 @@ Relation = str
 """What may stand after FROM."""
 
 
+def own_name(name: str) -> str:
+    """A name that no column of a stream has."""
+    return f"weft_9d41f0_{name}"
+
+
 def made(place: int) -> str:
-    """The name of a signature column under way: no column of a stream has it."""
-    return f"weft_{signature_column(place)}"
+    """The name of a signature column under way."""
+    return own_name(signature_column(place))
 
 
 @dataclass(frozen=True)

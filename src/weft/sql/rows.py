@@ -191,7 +191,7 @@ def with_path(typed: Typed, path: tuple[str, ...]) -> Typed:
 
 def refusal(source: Source, node: Node, problem: AnalysisProblem) -> SqlError:
     """The error for an expression that Spark refuses, without the places in the text it saw."""
-    message = _PLACES.sub("", problem.message.strip()).split("\n", 1)[0]
+    message = _PLACES.sub("", problem.message.strip()).split("\n", 1)[0] or problem.error_class
     if problem.error_class.startswith("DATATYPE_MISMATCH"):
         return source.error("TYPE_MISMATCH", node.start, detail=message)
     return source.error("INVALID_QUERY", node.start, detail=message)
