@@ -53,10 +53,11 @@ MANY = Keys(auctions=2_000, bidders=20_000, channels=1_000)
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """A query under its name."""
+    """A query under its name; `overlap` is how many of its windows a row is in."""
 
     name: str
     sql: str
+    overlap: float = 1.0
 
 
 def store_bids(
@@ -97,7 +98,7 @@ def mixed_queries(count: int, keys: Keys = FEW, seed: int = 1) -> list[NamedQuer
             f"SELECT {group}, window.start AS start, {draw.choice(AGGREGATES)} AS value FROM events "
             f"{where}GROUP BY {group}, window(ts, '{length} seconds', '{slide} seconds')"
         )
-        found.append(NamedQuery(f"mixed_{number}", sql))
+        found.append(NamedQuery(f"mixed_{number}", sql, length / slide))
     return found
 
 
