@@ -85,7 +85,7 @@ def test_the_kernel_on_the_driver(
     root = tmp_path_factory.mktemp("driver")
     compared = 0
 
-    @settings(COMMON, max_examples=16)
+    @settings(COMMON, max_examples=14)
     @given(cases(Features(), min_queries=3, max_queries=7), styles())
     def run(case: Case, style: Style) -> None:
         nonlocal compared

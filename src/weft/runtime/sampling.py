@@ -9,7 +9,7 @@ through the middle half of the micro-batch from one sample to the next, which ou
 Keys are hashed and predicates tried on these rows; everything else is NumPy on the driver.
 
 Bounded: at most `_MOST_KEYS` keys, `_MOST_PREDICATES` predicates (those least known first, so all have
-their turn) and `_MOST_SKETCHES` sketches at a time; after the first sample at most 2 % of the time
+their turn) and `_MOST_SKETCHES` sketches at a time; after the first samples at most 2 % of the time
 of all steps. Expressions that can raise are left out. Rows
 without event time are, too: level 1 drops them.
 """
@@ -41,7 +41,7 @@ _ACCURACY = 100
 SKETCHED_ROWS = 400_000
 _GOLDEN = 0.618034
 _ENOUGH_ROWS, _CHEAP_ROWS = 1000, 200_000
-_FIRST_STEPS = 1
+_FIRST_STEPS = 2
 MOST_SHARE = 0.02
 _UNHASHABLE = ("map<", "variant")
 _logger = logging.getLogger("weft")
@@ -50,7 +50,7 @@ _logger = logging.getLogger("weft")
 class Sampling:
     """Collects the statistics of one stream, and hands them to `keep`.
 
-    The first micro-batch of 1000 to 200,000 rows is sampled, so that plans soon have something
+    The first two micro-batches of 1000 to 200,000 rows are sampled, so that plans soon have something
     to go by; then every `every`-th (0: none), unless sampling has taken more than 2 % of the time of
     all steps so far.
     """
@@ -92,6 +92,7 @@ class Sampling:
             return
         rate = counts[0] * 1e6 / (counts[2] - counts[1])
         self.collect(rows, plan, counts[0], {"rows": counts[0], "rate": rate})
+        self._taken -= 1
 
     def collect(
         self, rows: DataFrame, plan: SharedPlan, count: int, metrics: Mapping[str, Any]
