@@ -2,7 +2,7 @@
 
 A cut's search over b sorted bounds is a chain of log b projections. Each looks at one element of a
 constant array, so that the generated code stays small and is compiled, whatever the number of
-conditions (measured: 1000 constants cost a row as much as one). An expression over all conditions
+conditions (`weft bench mixed --only equality`). An expression over all conditions
 would be too large for the JIT. Integers begin at a cell of a grid, close to their code. All is Spark SQL text, nested selects over a relation: one analysis
 for all steps.
 """

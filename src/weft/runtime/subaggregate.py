@@ -51,7 +51,7 @@ def subaggregate(
     _fit_shuffle(work.spark, cores)
     plan = program.plan
     measures = _measures(plan.stream, before)
-    counting = _counting_node(program)
+    counting = counting_node(program)
     observation = Observation(f"weft_{work.attempt}") if counting is None else None
     observed = rows if observation is None else rows.observe(observation, *measures)
 
@@ -152,16 +152,14 @@ def levels(nodes: Sequence[Node]) -> list[list[Node]]:
     return found
 
 
-def _counting_node(program: Program) -> str | None:
+def counting_node(program: Program) -> str | None:
     """A node that sees every row and in which nothing can fail on rows without event time."""
-    risky = any(can_raise(query) for query in program.plan.queries)
+    parents = {node.parent for node in program.plan.nodes}
     for node in program.plan.nodes:
-        if node.parent is not None or not node.keeps_all_rows:
-            continue
-        if not risky or not any(
-            can_raise(q) for q in program.readers.get(node.id, program.plan.queries)
-        ):
-            return node.id
+        if node.parent is None and node.keeps_all_rows:
+            carried = program.plan.queries if node.id in parents else program.readers[node.id]
+            if not any(can_raise(query) for query in carried):
+                return node.id
     return None
 
 

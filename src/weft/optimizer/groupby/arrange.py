@@ -52,7 +52,7 @@ SECOND = 1_000_000
 class Prices:
     """Seconds of work: per row of the stream, per fragment read and written, per node and step.
 
-    Measured with the demo's and the benchmark's nodes on two cores; only their ratios matter.
+    Set by hand after single runs on two cores, not calibrated; only their ratios matter.
     """
 
     row: float = 1.2e-7
