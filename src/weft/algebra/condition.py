@@ -192,6 +192,11 @@ def _point(interval: Interval) -> Any:
     return _NO_POINT
 
 
+def is_point(interval: Interval) -> bool:
+    """Whether an interval holds one value."""
+    return _point(interval) is not _NO_POINT
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A conjunction: one selection per attribute, and clauses in Spark SQL."""

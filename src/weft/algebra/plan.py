@@ -34,11 +34,14 @@ class Fragments:
     pane: int = 0
     offset: int = 0
 
+    @property
+    def edge_classes(self) -> tuple[EdgeClass, ...]:
+        """The classes whose times are the ends: those given, or that of the pane."""
+        return (EdgeClass(self.pane, self.offset),) if self.pane else self.classes
+
     def refines(self, edge: EdgeClass) -> bool:
         """Whether every time of the class is an end of a fragment."""
-        if self.pane:
-            return EdgeClass(self.pane, self.offset).contains(edge)
-        return any(own.contains(edge) for own in self.classes)
+        return any(own.contains(edge) for own in self.edge_classes)
 
     @property
     def digest(self) -> str:
@@ -52,9 +55,7 @@ class Fragments:
         >>> Fragments(classes=(EdgeClass(10, 0), EdgeClass(4, 1))).end_of(5)
         9
         """
-        if self.pane:
-            return time + self.pane - (time - self.offset) % self.pane
-        return min(time + own.slide - (time - own.residue) % own.slide for own in self.classes)
+        return min(time + e.slide - (time - e.residue) % e.slide for e in self.edge_classes)
 
 
 @dataclass(frozen=True, slots=True)

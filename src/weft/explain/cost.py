@@ -58,9 +58,7 @@ def edge_rate(classes: Iterable[EdgeClass]) -> EdgeRate:
 
 def fragment_rate(fragments: Fragments) -> EdgeRate:
     """How many fragments there are per second, for every key."""
-    if fragments.pane:
-        return EdgeRate(SECOND / fragments.pane)
-    return edge_rate(fragments.classes)
+    return edge_rate(fragments.edge_classes)
 
 
 def window_rate(windows: Iterable[Window]) -> EdgeRate:

@@ -63,3 +63,8 @@ def _split(text: str) -> list[str]:
         else:
             current += character
     return [*parts, current]
+
+
+def single(column: pa.ChunkedArray) -> pa.Array:
+    """A column of a table as one array."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -16,7 +16,6 @@ from dataclasses import replace
 import numpy as np
 
 from weft.algebra.plan import Fragments
-from weft.algebra.window import EdgeClass
 from weft.kernel.combine import over_runs, ranges_of_runs
 from weft.kernel.operations import Array
 from weft.kernel.ranges import PrefixSums
@@ -50,12 +49,12 @@ def coarse_ends(ends: Array, fragments: Fragments) -> Array:
     """The ends of the coarse fragments in which fine ones lie; a fine one ends with its last
     moment, not after it.
 
+    >>> from weft.algebra.window import EdgeClass
     >>> coarse_ends(np.array([1, 3, 4, 5]), Fragments(classes=(EdgeClass(5, 0), EdgeClass(5, 3))))
     array([3, 3, 5, 5])
     """
     last = ends - 1
-    classes = fragments.classes or (EdgeClass(fragments.pane, fragments.offset),)
     found = np.full(len(ends), np.iinfo(np.int64).max)
-    for edge in classes:
+    for edge in fragments.edge_classes:
         np.minimum(found, last + edge.slide - (last - edge.residue) % edge.slide, out=found)
     return found

@@ -16,7 +16,7 @@ from weft.algebra.partial import SKETCHES, Partial
 from weft.algebra.plan import Node
 from weft.algebra.signature import WORD_BITS
 from weft.kernel import columns as partial_columns
-from weft.kernel.arrow import arrow_type
+from weft.kernel.arrow import arrow_type, single
 from weft.kernel.buckets import buckets, can_hash
 from weft.kernel.classify import classes
 from weft.kernel.coalesce import coarse_ends
@@ -42,7 +42,7 @@ class Parent:
             table = table.filter(table.column(FRAGMENT_END).is_valid())
         table = table.combine_chunks()
         self.rows = table.num_rows
-        self._arrays = {name: _single(table.column(name)) for name in table.column_names}
+        self._arrays = {name: single(table.column(name)) for name in table.column_names}
         self._codes: dict[str, tuple[Array, int]] = {}
         self._stored: dict[str, Stored] = {}
 
@@ -153,7 +153,3 @@ def _grouped(columns: Sequence[tuple[Array, int]], rows: int) -> tuple[Array, Ar
     changes = np.ones(rows, bool)
     changes[1:] = ordered[1:] != ordered[:-1]
     return order, np.flatnonzero(changes)
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar
 from weft.algebra.types import decimal_parameters
 from weft.kernel import codes
-from weft.kernel.arrow import arrow_type
+from weft.kernel.arrow import arrow_type, single
 from weft.kernel.failure import NeedsSpark
 from weft.kernel.operations import LOWEST
 
@@ -38,13 +38,9 @@ def evaluate(scalar: Scalar, table: pa.Table, *, ansi: bool) -> pa.Array:
 
 def _column(name: str, table: pa.Table) -> pa.Array:
     if name == "window":
-        bounds = [_single(table.column("window_start")), _single(table.column("window_end"))]
+        bounds = [single(table.column("window_start")), single(table.column("window_end"))]
         return pa.StructArray.from_arrays(bounds, ["start", "end"])
-    return _single(table.column(name))
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return single(table.column(name))
 
 
 def _constant(literal: Literal) -> pa.Scalar:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Node
 from weft.kernel import columns as partial_columns
-from weft.kernel.arrow import arrow_type
+from weft.kernel.arrow import arrow_type, single
 from weft.kernel.columns import Stored
 from weft.kernel.keys import KeyEncoder
 from weft.kernel.operations import Array
@@ -174,7 +174,7 @@ def load(table: pa.Table, node: Node, encoders: Encoders) -> Shards:
     if not table.num_rows:
         return Shards(node, EMPTY, (_none,) * node.signature.columns)
     table = table.combine_chunks()
-    arrays = {name: _single(table.column(name)) for name in table.column_names}
+    arrays = {name: single(table.column(name)) for name in table.column_names}
     group_columns = [arrays[key_column(i)] for i in range(node.group_keys)]
     groups = (
         encoders.groups.encode(group_columns)
@@ -195,10 +195,6 @@ def load(table: pa.Table, node: Node, encoders: Encoders) -> Shards:
     )
     signature = [arrays[signature_column(i)].to_numpy() for i in range(node.signature.columns)]
     return Shards(node, rows, tuple(signature))
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def _column(state: NodeState, partial: Partial) -> Stored:

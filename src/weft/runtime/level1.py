@@ -38,9 +38,7 @@ def fragment_end_sql(fragments: Fragments, time: str) -> str:
     >>> fragment_end_sql(Fragments(pane=10, offset=3), "t")
     't + 10L - pmod(t - 3L, 10L)'
     """
-    if fragments.pane:
-        return _next_edge(time, fragments.pane, fragments.offset)
-    nexts = [_next_edge(time, edge.slide, edge.residue) for edge in fragments.classes]
+    nexts = [_next_edge(time, edge.slide, edge.residue) for edge in fragments.edge_classes]
     return nexts[0] if len(nexts) == 1 else f"least({', '.join(nexts)})"
 
 

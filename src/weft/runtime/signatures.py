@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from weft.algebra.aggregate import stored
-from weft.algebra.condition import Bound, Selection, Values, constant, union
+from weft.algebra.condition import Selection, Values, constant, is_point, union
 from weft.algebra.plan import Node, determined, over_columns
 from weft.algebra.signature import WORD_BITS, Cut
 from weft.algebra.types import INTEGRAL, SqlType
@@ -248,15 +248,7 @@ def useful(node: Node) -> str | None:
 
 def _covered(values: Values) -> Values:
     """At most so many intervals that are no single points: else the one that covers all."""
-    ranges = [(low, high) for low, high in values.intervals if not _is_point(low, high)]
+    ranges = [interval for interval in values.intervals if not is_point(interval)]
     if len(ranges) <= MOST_INTERVALS:
         return values
     return Values(((values.intervals[0][0], values.intervals[-1][1]),), values.null)
-
-
-def _is_point(low: Bound | None, high: Bound | None) -> bool:
-    if low is None or high is None:
-        return False
-    if isinstance(low.value, int) and isinstance(high.value, int):
-        return high.value == low.value + 1
-    return low.value == high.value

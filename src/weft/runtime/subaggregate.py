@@ -7,39 +7,27 @@ if there is none, Spark observes the batch on its way into the first node.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from weft.algebra.plan import Node
 from weft.algebra.query import StreamSchema, quote
-from weft.kernel.derive import Parent
 from weft.kernel.program import Program
 from weft.kernel.state import FRAGMENT_END, ROW_COUNT
-from weft.runtime import statefiles
-from weft.runtime.level1 import BUCKETS, LATE_ROWS, MAX_EVENT, coarser, fragments
+from weft.runtime.level1 import LATE_ROWS, MAX_EVENT, fragments
 from weft.runtime.log import Entry, StreamLog
 from weft.runtime.quarantine import can_raise, culprits
 from weft.runtime.step import StepFailed, StepWork
+from weft.runtime.tree import write_tree
 
-_PARALLEL_JOBS = 2
 _SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _OBJECT_GROUPS = 100_000
 """Groups of a task that sketches are kept for in a hash table; by default Spark sorts all rows
 from 128 on."""
-_PARALLEL_CHILDREN = 4
-_ONE_TASK = 300_000
-"""Fragments that one task aggregates sooner than several that must exchange them."""
-_ON_DRIVER = 300_000
-"""Fragments whose children are computed on the driver, sooner than by a job for each."""
 
 
 def subaggregate(
@@ -56,30 +44,13 @@ def subaggregate(
     observed = rows if observation is None else rows.observe(observation, *measures)
 
     first = next((node.id for node in plan.nodes if node.parent is None), None)
-    written: dict[str, _Written] = {}
 
-    def write(node: Node) -> None:
-        if node.parent is None:
-            counts = before if node.id == counting else None
-            frame = fragments(observed if node.id == first else rows, node, plan.stream, counts)
-        else:
-            above = written[node.parent]
-            small = None if lanes else above.on_driver(log)
-            if small is not None and small.can_derive(node):
-                files = [_derive(small, node, work, log, plan.version)]
-                written[node.id] = _Written(node, None, [file for file in files if file["rows"]])
-                return
-            frame = coarser(above.frame(work.spark, log), above.node, node)
-        folder = f"{work.name}-{work.attempt}-{node.id}"
-        lanes_ = None if node.intermediate else lanes
-        files = statefiles.write(frame, log, folder, node, plan.version, lanes_)
-        written[node.id] = _Written(node, frame.schema, files)
+    def from_rows(node: Node) -> DataFrame:
+        counts = before if node.id == counting else None
+        return fragments(observed if node.id == first else rows, node, plan.stream, counts)
 
     try:
-        for depth, level in enumerate(levels(plan.nodes)):
-            with ThreadPoolExecutor(_PARALLEL_CHILDREN if depth else _PARALLEL_JOBS) as pool:
-                list(pool.map(write, level))
-        made = [entry for node in plan.nodes for entry in written[node.id].files]
+        made = write_tree(work, log, plan, lanes, from_rows)
         if counting is not None:
             work.counted = _taken_along(log, made, counting)
         elif observation is not None and plan.nodes:
@@ -94,62 +65,6 @@ def subaggregate(
         if not found:
             raise
         raise StepFailed(found) from None
-
-
-@dataclass(frozen=True)
-class _Written:
-    """What a node's fragments were written as; the schema is known if Spark wrote them."""
-
-    node: Node
-    schema: StructType | None
-    files: list[Entry]
-
-    def frame(self, spark: SparkSession, log: StreamLog) -> DataFrame:
-        paths = [log.storage.spark_path(entry["name"]) for entry in self.files]
-        reader = spark.read if self.schema is None else spark.read.schema(self.schema)
-        if not paths:
-            assert self.schema is not None, "what is derived has rows"
-            return spark.createDataFrame([], self.schema)
-        frame = reader.parquet(*paths)
-        return frame.coalesce(1) if self._rows <= _ONE_TASK else frame
-
-    @property
-    def _rows(self) -> int:
-        return sum(int(entry["rows"]) for entry in self.files)
-
-    def on_driver(self, log: StreamLog) -> Parent | None:
-        """The fragments for children to be computed on the driver, None if they are too many."""
-        if not self.files or self._rows > _ON_DRIVER:
-            return None
-        return self._loaded(log)
-
-    def _loaded(self, log: StreamLog) -> Parent:
-        with self._lock:
-            if not self._known:
-                tables = [log.storage.read_table(entry["name"]) for entry in self.files]
-                self._known.append(Parent(self.node, tables))
-            return self._known[0]
-
-    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
-    _known: list[Parent] = field(default_factory=list, compare=False)
-
-
-def _derive(parent: Parent, node: Node, work: StepWork, log: StreamLog, version: int) -> Entry:
-    name = f"{log.folder('state')}/{work.name}-{work.attempt}-{node.id}/part.parquet"
-    log.storage.write_table(name, parent.derived(node, BUCKETS))
-    return statefiles.describe(log, name, node.id, version)
-
-
-def levels(nodes: Sequence[Node]) -> list[list[Node]]:
-    """The nodes by their depth in the aggregate tree."""
-    depth: dict[str | None, int] = {None: -1}
-    found: list[list[Node]] = []
-    for node in nodes:
-        depth[node.id] = own = depth[node.parent] + 1
-        if own == len(found):
-            found.append([])
-        found[own].append(node)
-    return found
 
 
 def counting_node(program: Program) -> str | None:

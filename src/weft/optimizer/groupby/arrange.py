@@ -27,7 +27,7 @@ from functools import cached_property
 
 from weft.algebra.condition import selections_on
 from weft.algebra.partial import Partial
-from weft.algebra.plan import Fragments, Node, determined
+from weft.algebra.plan import Node, determined
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression
 from weft.algebra.signature import Cut, Signature, membership
@@ -153,7 +153,7 @@ class Arranging:
         outs: dict[str, float] = {}
         total = 0.0
         for node in nodes:
-            edges = fragments_per_second(node.fragments)
+            edges = float(edge_rate(node.fragments.edge_classes).per(SECOND))
             out = edges * known.within(attributes(node), self.rate / edges)
             outs[node.id] = out
             into = self.rate * self.prices.row
@@ -165,12 +165,6 @@ class Arranging:
     def _statistics(self, draft: _Draft) -> FragmentGroups:
         finest = max(draft.edge_rate(node) for node in draft.nodes)
         return FragmentGroups(self.rate / finest, self.groups, draft.classes)
-
-
-def fragments_per_second(fragments: Fragments) -> float:
-    if fragments.pane:
-        return SECOND / fragments.pane
-    return float(edge_rate(fragments.classes).per(SECOND))
 
 
 class _Draft:

@@ -1,0 +1,116 @@
+"""The aggregate tree of a step: every node's fragments, parents first.
+
+First-level nodes are computed from the batch's rows by Spark jobs, side by side. A node below is
+computed from what its parent wrote: on the driver if that is small, since a job would cost more than
+the work, else by Spark. All are state files; those of intermediates live for this step only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from weft.algebra.plan import Node, SharedPlan
+from weft.kernel.derive import Parent
+from weft.runtime import statefiles
+from weft.runtime.level1 import BUCKETS, coarser
+from weft.runtime.log import Entry, StreamLog
+from weft.runtime.step import StepWork
+
+_PARALLEL_JOBS = 2
+_PARALLEL_CHILDREN = 4
+_SMALL = 300_000
+"""Fragments whose children are computed on the driver, or by one task without an exchange."""
+
+
+def write_tree(
+    work: StepWork,
+    log: StreamLog,
+    plan: SharedPlan,
+    lanes: int | None,
+    from_rows: Callable[[Node], DataFrame],
+) -> list[Entry]:
+    """The files of all nodes; `from_rows` gives the fragments of a first-level node."""
+    written: dict[str, _Written] = {}
+
+    def write(node: Node) -> None:
+        if node.parent is None:
+            frame = from_rows(node)
+        else:
+            above = written[node.parent]
+            small = None if lanes else above.on_driver(log)
+            if small is not None and small.can_derive(node):
+                files = [_derive(small, node, work, log, plan.version)]
+                written[node.id] = _Written(node, None, [file for file in files if file["rows"]])
+                return
+            frame = coarser(above.frame(work.spark, log), above.node, node)
+        folder = f"{work.name}-{work.attempt}-{node.id}"
+        own_lanes = None if node.intermediate else lanes
+        files = statefiles.write(frame, log, folder, node, plan.version, own_lanes)
+        written[node.id] = _Written(node, frame.schema, files)
+
+    for depth, level in enumerate(_levels(plan.nodes)):
+        with ThreadPoolExecutor(_PARALLEL_CHILDREN if depth else _PARALLEL_JOBS) as pool:
+            list(pool.map(write, level))
+    return [entry for node in plan.nodes for entry in written[node.id].files]
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a node's fragments were written as; the schema is known if Spark wrote them."""
+
+    node: Node
+    schema: StructType | None
+    files: list[Entry]
+
+    def frame(self, spark: SparkSession, log: StreamLog) -> DataFrame:
+        paths = [log.storage.spark_path(entry["name"]) for entry in self.files]
+        reader = spark.read if self.schema is None else spark.read.schema(self.schema)
+        if not paths:
+            assert self.schema is not None, "what is derived has rows"
+            return spark.createDataFrame([], self.schema)
+        frame = reader.parquet(*paths)
+        return frame.coalesce(1) if self._rows <= _SMALL else frame
+
+    @property
+    def _rows(self) -> int:
+        return sum(int(entry["rows"]) for entry in self.files)
+
+    def on_driver(self, log: StreamLog) -> Parent | None:
+        """The fragments for children to be computed on the driver, None if they are too many."""
+        if not self.files or self._rows > _SMALL:
+            return None
+        return self._loaded(log)
+
+    def _loaded(self, log: StreamLog) -> Parent:
+        with self._lock:
+            if not self._known:
+                tables = [log.storage.read_table(entry["name"]) for entry in self.files]
+                self._known.append(Parent(self.node, tables))
+            return self._known[0]
+
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
+    _known: list[Parent] = field(default_factory=list, compare=False)
+
+
+def _derive(parent: Parent, node: Node, work: StepWork, log: StreamLog, version: int) -> Entry:
+    name = f"{log.folder('state')}/{work.name}-{work.attempt}-{node.id}/part.parquet"
+    log.storage.write_table(name, parent.derived(node, BUCKETS))
+    return statefiles.describe(log, name, node.id, version)
+
+
+def _levels(nodes: Sequence[Node]) -> list[list[Node]]:
+    """The nodes by their depth in the aggregate tree."""
+    depth: dict[str | None, int] = {None: -1}
+    found: list[list[Node]] = []
+    for node in nodes:
+        depth[node.id] = own = depth[node.parent] + 1
+        if own == len(found):
+            found.append([])
+        found[own].append(node)
+    return found
