@@ -23,12 +23,13 @@ from rich.console import Console
 
 from weft.algebra.plan import Sharing
 from weft.bench import loom
-from weft.bench.measure import Measurement, combine
+from weft.bench.measure import Measurement
 from weft.bench.peers.floor import floor
 from weft.bench.peers.plain_spark import plain_spark
 from weft.bench.report import Comparison, Report, rate, render
 from weft.bench.scratch import fresh
 from weft.bench.session import cores, machine, session
+from weft.bench.turns import Contender, Say, take_turns
 from weft.optimizer.groupby.planner import plan_tree
 from weft.optimizer.groupby.statistics import GroupStatistics
 from weft.optimizer.gtweave import share
@@ -51,8 +52,6 @@ MILLION = 1_000_000
 QUERIES = 1000
 MOST_OVERLAP = 6
 """Windows per row of the queries that plain Spark is given; a third of all have up to 8640."""
-Say = Callable[[str], None]
-Contender = Callable[[StoredStream], Measurement]
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class MixedBench:
             Comparison(
                 "1000 mixed queries against plain Spark, extrapolated",
                 rate(ours),
-                f"{rate(plain)} ({self._options.plain_queries} of them: × {QUERIES} less)",
+                f"{rate(plain)} (from {self._options.plain_queries} of them)",
                 ours.rows_per_second / plain.rows_per_second,
                 "at least",
                 100,
@@ -236,13 +235,9 @@ class MixedBench:
     def _weft(
         self, name: str, queries: Sequence[NamedQuery], files: int | None = None
     ) -> Contender:
-        """weft on a stream. Spark counts a row as often as it is read, so rows are the stream's;
-        that all were read, the commits say."""
-
         def run(stream: StoredStream) -> Measurement:
             source = stream.open(self._spark, files or self._options.batch_millions)
-            found = loom.shared(self._spark, source, queries, self._work, name)
-            return replace(found, rows=stream.rows)
+            return loom.shared(self._spark, source, queries, self._work, name)
 
         return run
 
@@ -286,18 +281,9 @@ class MixedBench:
         warm: bool = True,
     ) -> dict[str, Measurement]:
         """Warm up every contender, then let them take turns."""
-        beginning = stream.first(min(stream.files, self._options.batch_millions))
-        for name, run in contenders.items():
-            if warm:
-                self._say(f"warming up: {name}")
-                run(beginning)
-        runs: dict[str, list[Measurement]] = {name: [] for name in contenders}
-        for turn in range(repeats or self._options.repeats):
-            for name, run in contenders.items():
-                measured = run(stream)
-                self._say(f"turn {turn + 1}, {measured.name}: {rate(measured)}")
-                runs[name].append(measured)
-        found = {name: combine(measured) for name, measured in runs.items()}
+        beginning = stream.first(min(stream.files, self._options.batch_millions)) if warm else None
+        turns = repeats or self._options.repeats
+        found = take_turns(contenders, stream, turns, self._say, beginning)
         self.measurements += found.values()
         return found
 

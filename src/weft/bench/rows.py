@@ -8,17 +8,17 @@ more. Contenders take turns in one session, after a warm-up each.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from weft.bench.loom import shared
-from weft.bench.measure import Measurement, combine
 from weft.bench.peers.floor import floor
 from weft.bench.report import Comparison, Report, rate, render
 from weft.bench.session import machine, session
+from weft.bench.turns import Contender, Say, take_turns
 from weft.workloads.events import RATE, store_events
 from weft.workloads.windows import WindowQuery, thousand_sliding
 
@@ -51,7 +51,7 @@ def in_rows(queries: Sequence[WindowQuery]) -> list[RowQuery]:
     return [RowQuery(query.name, query.window) for query in queries]
 
 
-def run(rows_millions: int, work: Path) -> Report:
+def run(rows_millions: int, work: Path, say: Say = lambda _: None) -> Report:
     """Measure and report."""
     spark = session("weft bench rows")
     files = rows_millions // BATCH_MILLIONS
@@ -60,21 +60,16 @@ def run(rows_millions: int, work: Path) -> Report:
     stream = store_events(spark, work / "events", rows_millions * MILLION, files)
     windows = thousand_sliding(QUERIES)
 
-    def weft(name: str, queries: Sequence[WindowQuery]) -> Measurement:
-        """Spark counts a row each time it is scanned; a row of the stream counts once."""
-        found = shared(spark, stream.open(spark, 1), queries, work, name)
-        return replace(found, rows=stream.rows)
+    def weft(name: str, queries: Sequence[WindowQuery]) -> Contender:
+        return lambda stream: shared(spark, stream.open(spark, 1), queries, work, name)
 
-    contenders: dict[str, Callable[[], Measurement]] = {
-        "floor": lambda: floor(spark, stream, 1, work),
-        "time": lambda: weft(f"{QUERIES} windows of time", windows),
-        "one": lambda: weft("1 window of rows", in_rows(windows[:1])),
-        "rows": lambda: weft(f"{QUERIES} windows of rows", in_rows(windows)),
+    contenders: dict[str, Contender] = {
+        "floor": lambda stream: floor(spark, stream, 1, work),
+        "time": weft(f"{QUERIES} windows of time", windows),
+        "one": weft("1 window of rows", in_rows(windows[:1])),
+        "rows": weft(f"{QUERIES} windows of rows", in_rows(windows)),
     }
-    for contender in contenders.values():
-        contender()
-    turns = [{name: contender() for name, contender in contenders.items()} for _ in range(TURNS)]
-    found = {name: combine(turn[name] for turn in turns) for name in contenders}
+    found = take_turns(contenders, stream, TURNS, say, stream)
     pairs = (("rows", "time"), ("rows", "one"), ("one", "floor"))
     return Report(
         title="weft bench rows",
@@ -99,8 +94,13 @@ def run(rows_millions: int, work: Path) -> Report:
 
 def main(json: bool = False, rows_millions: int = 8, work: Path | None = None) -> None:
     """What the command does."""
+    progress = Console(stderr=True)
+
+    def say(line: str) -> None:
+        progress.print(line, style="dim", highlight=False)
+
     with tempfile.TemporaryDirectory() as scratch:
-        report = run(rows_millions, work or Path(scratch))
+        report = run(rows_millions, work or Path(scratch), say)
     if json:
         print(report.to_json())
     else:

@@ -21,13 +21,14 @@ from rich.console import Console
 import weft
 from weft.bench import loom
 from weft.bench.first_result import time_to_first_result
-from weft.bench.measure import Measurement, combine
+from weft.bench.measure import Measurement
 from weft.bench.peers.flink import FlinkUnavailableError, flink, flink_folder, install
 from weft.bench.peers.floor import floor
 from weft.bench.peers.plain_spark import plain_spark
 from weft.bench.report import Comparison, Report, number, rate, render
 from weft.bench.scratch import fresh
 from weft.bench.session import cores, machine, session
+from weft.bench.turns import Contender, Say, take_turns
 from weft.workloads.events import RATE, store_events, store_events_csv
 from weft.workloads.stored import StoredStream
 from weft.workloads.windows import (
@@ -42,7 +43,6 @@ from weft.workloads.windows import (
 )
 
 MILLION = 1_000_000
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class WindowBench:
     def floor(self) -> list[Comparison]:
         """One scan with a count; weft with 1 and with 1000 queries."""
         thousand = thousand_sliding()
-        contenders: dict[str, Callable[[StoredStream], Measurement]] = {
+        contenders: dict[str, Contender] = {
             "floor": lambda stream: floor(
                 self._spark, stream, self._options.batch_millions, self._work
             ),
@@ -244,9 +244,7 @@ class WindowBench:
         title = f"{name}, against plain Spark"
         return Comparison(title, rate(ours), rate(theirs), ratio, "at least", target)
 
-    def _weft(
-        self, name: str, queries: Sequence[WindowQuery]
-    ) -> Callable[[StoredStream], Measurement]:
+    def _weft(self, name: str, queries: Sequence[WindowQuery]) -> Contender:
         def run(stream: StoredStream) -> Measurement:
             source = stream.open(self._spark, self._options.batch_millions)
             return loom.shared(self._spark, source, queries, self._work, name)
@@ -255,32 +253,20 @@ class WindowBench:
 
     def _take_turns(
         self,
-        contenders: Mapping[str, Callable[[StoredStream], Measurement]],
+        contenders: Mapping[str, Contender],
         stream: StoredStream | None = None,
     ) -> dict[str, Measurement]:
         """Warm up every contender, then let them take turns."""
         stream = stream or self._stream
         beginning = stream.first(min(stream.files, 2 * self._options.batch_millions))
-        for name, run in contenders.items():
-            self._say(f"warming up: {name}")
-            run(beginning)
-        runs: dict[str, list[Measurement]] = {name: [] for name in contenders}
-        for turn in range(self._options.repeats):
-            for name, run in contenders.items():
-                self._say(f"turn {turn + 1} of {self._options.repeats}: {name}")
-                measured = run(stream)
-                if measured.rows != stream.rows:
-                    raise RuntimeError(f"{measured.name} read {measured.rows} of {stream.rows}")
-                self._say(f"{measured.name}: {rate(measured)}")
-                runs[name].append(measured)
-        found = {name: combine(measured) for name, measured in runs.items()}
+        found = take_turns(contenders, stream, self._options.repeats, self._say, beginning)
         self.measurements += found.values()
         return found
 
     def _flatness(
         self,
         name: str,
-        contenders: Mapping[str, Callable[[StoredStream], Measurement]],
+        contenders: Mapping[str, Contender],
         target: float | None = 1.5,
     ) -> Comparison:
         rates = sorted(m.rows_per_second for m in self._take_turns(contenders).values())
