@@ -9,7 +9,8 @@ from weft.errors import (
     SqlError,
     WeftError,
 )
-from weft.runtime.api import QueryHandle, Weft
+from weft.runtime.api import Weft
+from weft.runtime.handle import QueryHandle
 from weft.runtime.run import Run
 
 __all__ = [

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -27,6 +27,7 @@ from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving, check_sharing
 from weft.runtime.checkpoint import open_checkpoint
 from weft.runtime.fallback import FallbackRun, fallback_results
+from weft.runtime.handle import QueryHandle
 from weft.runtime.lease import Lease
 from weft.runtime.log import StreamLog
 from weft.runtime.loom import Loom
@@ -134,7 +135,7 @@ class Weft:
         with self._lock:
             again = self._claim(name, sql)
             if again is not None:
-                return QueryHandle(self, again)
+                return QueryHandle(self, self._catalog, again)
             self._catalog.check_free(name)
             bound = self._registry.bind(name, sql, query_id="")
             if isinstance(bound, Fallback):
@@ -144,7 +145,7 @@ class Weft:
                 bound = replace(bound, id=record.id)
             self._registry.put(record, bound)
             self._registry.forget_live()
-            return QueryHandle(self, record)
+            return QueryHandle(self, self._catalog, record)
 
     def _claim(self, name: str, sql: str) -> QueryRecord | None:
         """The record of an earlier process for the same name and text, once."""
@@ -175,12 +176,12 @@ class Weft:
 
     def query(self, name: str) -> QueryHandle:
         """The handle of a registered query."""
-        return QueryHandle(self, self._catalog.find(name))
+        return QueryHandle(self, self._catalog, self._catalog.find(name))
 
     @property
     def queries(self) -> list[QueryHandle]:
         """Handles of all registered queries, in the order of registration."""
-        return [QueryHandle(self, record) for record in self._registry.live()]
+        return [QueryHandle(self, self._catalog, record) for record in self._registry.live()]
 
     # plans
 
@@ -531,56 +532,6 @@ class Weft:
         for inner in sinks:
             if isinstance(inner, ResultStore):
                 inner.bind(self._storage, self._identity.owner)
-
-
-@dataclass(frozen=True)
-class QueryHandle:
-    """A registered query."""
-
-    _weft: Weft
-    _record: QueryRecord
-
-    @property
-    def name(self) -> str:
-        return self._record.name
-
-    @property
-    def sql(self) -> str:
-        return self._record.sql
-
-    @property
-    def status(self) -> str:
-        """active, fallback, quarantined or rejected."""
-        return self._now().status
-
-    @property
-    def detail(self) -> str:
-        """Why a query fell back, or the error that quarantined it."""
-        return self._now().detail
-
-    @property
-    def late(self) -> int:
-        """How many (row, window) pairs came too late for it; for row windows, how many rows."""
-        return self._now().late
-
-    @property
-    def complete_from(self) -> int | None:
-        """Microseconds since 1970, or the row number, from which on its windows are complete;
-        None before it has run or if it has seen all of its stream."""
-        time = self._now().complete_from
-        return None if time is None or time == ALWAYS else time
-
-    def results(self) -> DataFrame:
-        return self._weft.results(self.name)
-
-    def explain(self) -> Explanation:
-        return self._weft.explain(self.name)
-
-    def drop(self) -> None:
-        self._weft.drop(self.name)
-
-    def _now(self) -> QueryRecord:
-        return self._weft._catalog.find(self.name)
 
 
 def _check_unchanged(known: Any, added: Source) -> None:
