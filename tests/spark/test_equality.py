@@ -85,7 +85,7 @@ def test_the_kernel_on_the_driver(
     root = tmp_path_factory.mktemp("driver")
     compared = 0
 
-    @settings(COMMON, max_examples=14)
+    @settings(COMMON, max_examples=30)
     @given(cases(Features(), min_queries=3, max_queries=7), styles())
     def run(case: Case, style: Style) -> None:
         nonlocal compared
@@ -100,7 +100,7 @@ def test_the_kernel_in_lanes(spark: SparkSession, tmp_path_factory: pytest.TempP
     root = tmp_path_factory.mktemp("lanes")
     compared = 0
 
-    @settings(COMMON, max_examples=4)
+    @settings(COMMON, max_examples=8)
     @given(cases(Features(hazards=False), min_queries=3, max_queries=6), styles())
     def run(case: Case, style: Style) -> None:
         nonlocal compared

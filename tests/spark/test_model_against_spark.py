@@ -33,7 +33,7 @@ from tests.oracle.generate import Case, Features, cases, styles
 from tests.oracle.sparktypes import BIGINT, DOUBLE, INT, TIMESTAMP, Type, decimal
 from tests.oracle.spec import Item, Query, Window
 
-RUNS = 30
+RUNS = 52
 RAISING_RUNS = 6
 SECOND = 1_000_000
 
