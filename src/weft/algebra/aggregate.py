@@ -136,7 +136,7 @@ def lift(aggregate: Aggregate, time: str, guard: Expression | None) -> tuple[Par
     if function in ORDERED_BY:
         return (_ordered_by(aggregate, time, condition),)
     if function == "approx_count_distinct":
-        lifted = f"hll_sketch_agg({_hashable(value, argument.type)}, {_log_k(aggregate)})"
+        lifted = distinct_sketch(value, argument.type, str(_log_k(aggregate)))
         return (Partial(lifted, BINARY, Associative("hll")),)
     if function == "approx_percentile":
         seen = (_percentile(aggregate, value), _add(f"count({value})"))
@@ -144,6 +144,11 @@ def lift(aggregate: Aggregate, time: str, guard: Expression | None) -> tuple[Par
             return seen
         return (*seen, _add(f"count(CASE WHEN isnan({value}) THEN 1 END)"))
     raise ValueError(f"no partial form: {function}")
+
+
+def distinct_sketch(value: str, type_: SqlType, log_k: str) -> str:
+    """Spark SQL for the sketch of the distinct values of an expression."""
+    return f"hll_sketch_agg({_hashable(value, type_)}, {log_k})"
 
 
 def kll_k(accuracy: int) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -140,9 +139,3 @@ def validity(values: pa.Array) -> Array:
 
 def missing_code(operation: str) -> int:
     return HIGHEST if operation == "min" else LOWEST
-
-
-def as_object_array(values: pa.Array) -> Any:
-    result = np.empty(len(values), dtype=object)
-    result[:] = values.to_pylist()
-    return result

@@ -10,7 +10,8 @@ ranking (strings, structs) stay in Arrow until a window asks for them.
 | add_decimal | four 32-bit limbs (the last signed) and the count of overflows |
 | add_float | float64, NULL as 0 |
 | moments | n, mean, m2 |
-| min, max, sketches | the Arrow array itself |
+| min, max | the Arrow array itself |
+| sketches | a `SketchColumn` |
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weft.algebra.partial import Partial
+from weft.algebra.partial import SKETCHES, Partial
 from weft.kernel.arrow import arrow_type
 from weft.kernel.operations import Array
+from weft.kernel.sketches import SketchColumn
 
 Stored = tuple[Any, ...]
 LIMBS = 4
@@ -44,6 +46,8 @@ def load(partial: Partial, column: pa.Array) -> Stored:
     if name == "moments":
         count, mean, m2 = (_floats(column.field(i).cast(pa.float64())) for i in range(3))
         return (count, mean, m2)
+    if name in SKETCHES:
+        return (SketchColumn.of(name, column.cast(arrow_type(partial.type))),)
     return (column.cast(arrow_type(partial.type)),)
 
 
@@ -55,23 +59,34 @@ def absent(partial: Partial, length: int) -> Stored:
         return tuple(np.zeros(length, np.int64) for _ in range(width))
     if name in ("add_float", "moments"):
         return tuple(np.zeros(length) for _ in range(3 if name == "moments" else 1))
+    if name in SKETCHES:
+        return (SketchColumn.absent(name, length),)
     return (pa.nulls(length, arrow_type(partial.type)),)
 
 
 def take(stored: Stored, positions: Array) -> Stored:
     return tuple(
-        values[positions] if isinstance(values, np.ndarray) else values.take(pa.array(positions))
+        values[positions] if isinstance(values, np.ndarray) else _taken(values, positions)
         for values in stored
     )
 
 
+def _taken(values: pa.Array | SketchColumn, positions: Array) -> pa.Array | SketchColumn:
+    if isinstance(values, SketchColumn):
+        return values.take(positions)
+    return values.take(pa.array(positions))
+
+
 def concatenate(parts: Sequence[Stored]) -> Stored:
-    return tuple(
-        np.concatenate(arrays)
-        if isinstance(arrays[0], np.ndarray)
-        else pa.concat_arrays(list(arrays))
-        for arrays in zip(*parts, strict=True)
-    )
+    return tuple(_concatenated(arrays) for arrays in zip(*parts, strict=True))
+
+
+def _concatenated(arrays: Sequence[Any]) -> Any:
+    if isinstance(arrays[0], np.ndarray):
+        return np.concatenate(arrays)
+    if isinstance(arrays[0], SketchColumn):
+        return SketchColumn.concatenated(arrays)
+    return pa.concat_arrays(list(arrays))
 
 
 def size(stored: Stored) -> int:

@@ -6,16 +6,15 @@ and codes. It serves the final aggregation of windows and the coalescing of stat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from weft.algebra.partial import SKETCHES, Invertible, Partial
 from weft.kernel import codes, sketches
 from weft.kernel.columns import Stored
-from weft.kernel.operations import OPERATIONS, Array
-from weft.kernel.ranges import PrefixSums, combine_ranges
+from weft.kernel.operations import OPERATIONS, Array, Arrays, Operation
+from weft.kernel.ranges import PrefixSums, combine_ranges, combine_runs
 
 
 class Combiner:
@@ -25,46 +24,54 @@ class Combiner:
         self._columns = columns
         self._prefixes: dict[str, tuple[PrefixSums, ...]] = {}
         self._codes: dict[str, codes.Codes] = {}
-        self._objects: dict[str, Array] = {}
 
     def over(self, partial: Partial, low: Array, high: Array) -> Stored:
         """The partial of every non-empty range [low, high), in the form it is stored in."""
-        name, operation = partial.name, partial.combine.name
+        name = partial.name
         if isinstance(partial.combine, Invertible):
             if name not in self._prefixes:
                 stored = self._columns[name]
                 self._prefixes[name] = tuple(PrefixSums(values) for values in stored)
             return tuple(sums.over(low, high) for sums in self._prefixes[name])
-        if operation in ("add_float", "moments"):
-            return combine_ranges(OPERATIONS[operation], self._columns[name], low, high)
-        if operation in ("min", "max"):
-            missing = codes.missing_code(operation)
-            if name not in self._codes:
-                self._codes[name] = codes.encode(self._columns[name][0], missing)
-            encoded = self._codes[name]
-            (best,) = combine_ranges(OPERATIONS[operation], (encoded.codes,), low, high)
-            return (encoded.decode(best, best == missing),)
-        if name not in self._objects:
-            self._objects[name] = codes.as_object_array(self._columns[name][0])
-        (merged,) = combine_ranges(OPERATIONS[operation], (self._objects[name],), low, high)
-        return (merged,)
+        if name not in self._codes and partial.combine.name in ("min", "max"):
+            self._codes[name] = _encoded(partial, self._columns[name])
+        return _combined(
+            partial, self._columns[name], self._codes.get(name), combine_ranges, low, high
+        )
 
 
 def over_runs(partial: Partial, columns: Mapping[str, Stored], low: Array, high: Array) -> Stored:
-    """The partial of runs that do not overlap, in the form of a state file."""
+    """The partial of runs that follow each other and are the whole column."""
+    stored = columns[partial.name]
+    if isinstance(partial.combine, Invertible):
+        return tuple(np.add.reduceat(values, low) if len(low) else values for values in stored)
     if partial.combine.name in SKETCHES:
-        values = columns[partial.name][0].to_pylist()
-        found = sketches.merged_runs(partial.combine.name, values, low, high)
-        return (pa.array(found, pa.binary()),)
-    return serialized(partial, Combiner(columns).over(partial, low, high))
+        return (stored[0].over_runs(low, high),)
+    encoded = _encoded(partial, stored) if partial.combine.name in ("min", "max") else None
+    return _combined(partial, stored, encoded, combine_runs, low, high)
 
 
-def serialized(partial: Partial, stored: Stored) -> Stored:
-    """Stored form of a combination, sketches as bytes again."""
-    if partial.combine.name not in SKETCHES:
-        return stored
-    to_bytes = sketches.hll_bytes if partial.combine.name == "hll" else sketches.kll_bytes
-    return (pa.array([to_bytes(value) for value in stored[0]], pa.binary()),)
+def _encoded(partial: Partial, stored: Stored) -> codes.Codes:
+    return codes.encode(stored[0], codes.missing_code(partial.combine.name))
+
+
+def _combined(
+    partial: Partial,
+    stored: Stored,
+    encoded: codes.Codes | None,
+    combine: Callable[[Operation, Arrays, Array, Array], Arrays],
+    low: Array,
+    high: Array,
+) -> Stored:
+    name = partial.combine.name
+    if name in SKETCHES:
+        column = stored[0]
+        (merged,) = combine(sketches.Merging(column.table), (column.codes,), low, high)
+        return (sketches.SketchColumn(merged, column.table),)
+    if encoded is None:
+        return combine(OPERATIONS[name], stored, low, high)
+    (best,) = combine(OPERATIONS[name], (encoded.codes,), low, high)
+    return (encoded.decode(best, best == codes.missing_code(name)),)
 
 
 def ranges_of_runs(*columns: Array) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from weft.algebra.implied import carried
 from weft.algebra.partial import SKETCHES, Partial
 from weft.algebra.plan import Node
 from weft.algebra.signature import WORD_BITS
@@ -25,7 +26,15 @@ from weft.kernel.combine import over_runs
 from weft.kernel.keys import hashable
 from weft.kernel.operations import Array
 from weft.kernel.ranges import PrefixSums
-from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
+from weft.kernel.sketches import SketchColumn
+from weft.kernel.state import (
+    BUCKET,
+    FRAGMENT_END,
+    ROW_COUNT,
+    key_column,
+    partial_column,
+    signature_column,
+)
 
 _WIDEST = 1 << 62
 MOST_SKETCHED = 100_000
@@ -48,7 +57,7 @@ class Parent:
 
     def can_derive(self, node: Node) -> bool:
         """Whether a child can be computed here."""
-        kinds = {partial.combine.name for partial in node.partials}
+        kinds = {partial.combine.name for partial in carried(node)}
         if "add_decimal" in kinds or (kinds & SKETCHES and self.rows > MOST_SKETCHED):
             return False
         places = self._places(node)
@@ -72,8 +81,9 @@ class Parent:
         found |= {key_column(i): column for i, column in enumerate(keys)}
         counts = self._arrays[ROW_COUNT].to_numpy()[order]
         found[ROW_COUNT] = PrefixSums(counts).over(low, high)
-        columns = {p.name: partial_columns.take(self._column(p), order) for p in node.partials}
-        for partial in node.partials:
+        partials = carried(node)
+        columns = {p.name: partial_columns.take(self._column(p), order) for p in partials}
+        for partial in partials:
             found[partial.name] = file_column(partial, over_runs(partial, columns, low, high))
         found[BUCKET] = buckets(keys[: node.group_keys], len(first), bucket_count)
         return pa.table(found)
@@ -90,7 +100,7 @@ class Parent:
 
     def _column(self, partial: Partial) -> Stored:
         if partial.name not in self._stored:
-            self._stored[partial.name] = partial_columns.load(partial, self._arrays[partial.name])
+            self._stored[partial.name] = partial_column(partial, self.node, self._arrays)
         return self._stored[partial.name]
 
     def _signature(self, node: Node) -> list[Array]:
@@ -131,6 +141,8 @@ def file_column(partial: Partial, stored: Stored) -> pa.Array:
         return pa.StructArray.from_arrays(
             [count, pa.array(stored[1]), pa.array(stored[2])], ["n", "mean", "m2"]
         )
+    if isinstance(stored[0], SketchColumn):
+        return stored[0].to_arrow()
     if isinstance(stored[0], np.ndarray):
         return pa.array(stored[0], arrow_type(partial.type))
     return stored[0]

@@ -37,7 +37,7 @@ def lower(aggregate: Aggregate, combined: Sequence[Stored], *, ansi: bool) -> pa
     if function in MOMENTS:
         return _moments(function, combined[0])
     if function == "approx_count_distinct":
-        return pa.array([sketches.hll_estimate(value) for value in combined[0][0]], pa.int64())
+        return pa.array(sketches.estimates(combined[0][0]))
     if function == "approx_percentile":
         nans = combined[2][0] if len(combined) > 2 else np.zeros(len(combined[1][0]), np.int64)
         return _percentiles(aggregate, combined[0][0], combined[1][0], nans)
@@ -166,23 +166,25 @@ def _divide(unscaled: int, rows: int, from_scale: int, to_scale: int) -> int:
     return int(result.scaleb(to_scale, context))
 
 
-def _percentiles(aggregate: Aggregate, merged: Array, count: Array, nans: Array) -> pa.Array:
+def _percentiles(
+    aggregate: Aggregate, merged: sketches.SketchColumn, count: Array, nans: Array
+) -> pa.Array:
     """Quantiles from sketches. They hold no NaN, which Spark ranks above all numbers: a rank
     beyond the numbers is a NaN, and ranks among them are stretched accordingly."""
     is_array, _, *percentages = aggregate.parameters
     argument = aggregate.arguments[0].type
-    double = argument in (DOUBLE, "float")
     ranks = [float(p) for p in percentages if isinstance(p, (int, float))]
     convert = _percentile_value(argument)
     rows: list[Any] = []
-    for sketch, seen, nan in zip(merged, count.tolist(), nans.tolist(), strict=True):
+    distinct, places = merged.distinct()
+    for place, seen, nan in zip(places.tolist(), count.tolist(), nans.tolist(), strict=True):
         if not seen:
             rows.append(None)
             continue
         numbers = seen - nan
         wanted = [rank for rank in ranks if max(math.ceil(rank * seen), 1) <= numbers]
         stretched = [min(rank * seen / numbers, 1.0) for rank in wanted]
-        found = sketches.kll_quantiles(sketch, stretched, double=double) or []
+        found = sketches.quantiles(distinct[place], stretched)
         values = dict(zip(wanted, found, strict=True))
         answers = [convert(values[r]) if r in values else math.nan for r in ranks]
         rows.append(answers if is_array else answers[0])

@@ -2,25 +2,22 @@
 
 A column of partials is a tuple of equally long arrays. An `Operation` combines two such
 columns element by element, has an identity, and scans blocks along their last axis; that
-is all that `ranges` needs. `combine` is associative and commutative up to float rounding.
+is all that `ranges` needs. `combine` is associative and commutative up to float rounding. Of a
+`costly` one, scans are given as few values as will do. Sketches have theirs in `sketches`.
 
 | operation | arrays |
 |---|---|
 | add_float | sum |
 | min, max | codes whose order is the order of the values (see `codes`) |
 | moments | n, mean, m2 (Chan's parallel update) |
-| hll, kll_bigint, kll_double | serialized sketches, None for none |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from weft.kernel import sketches
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
@@ -32,8 +29,8 @@ HIGHEST: Final = np.iinfo(np.int64).max
 class Operation(Protocol):
     """An associative operation with identity on columns."""
 
-    objects: bool
-
+    @property
+    def costly(self) -> bool: ...
     def identity(self, shape: tuple[int, ...]) -> Arrays: ...
     def combine(self, left: Arrays, right: Arrays) -> Arrays: ...
     def scan(self, blocks: Arrays) -> Arrays: ...
@@ -42,25 +39,25 @@ class Operation(Protocol):
 class UfuncOperation:
     """An operation that NumPy has: one array, one ufunc."""
 
-    objects = False
+    costly = False
 
     def __init__(self, ufunc: np.ufunc, neutral: float | int, dtype: type) -> None:
-        self._ufunc, self._neutral, self._dtype = ufunc, neutral, dtype
+        self.ufunc, self._neutral, self._dtype = ufunc, neutral, dtype
 
     def identity(self, shape: tuple[int, ...]) -> Arrays:
         return (np.full(shape, self._neutral, self._dtype),)
 
     def combine(self, left: Arrays, right: Arrays) -> Arrays:
-        return (self._ufunc(left[0], right[0]),)
+        return (self.ufunc(left[0], right[0]),)
 
     def scan(self, blocks: Arrays) -> Arrays:
-        return (self._ufunc.accumulate(blocks[0], axis=-1),)
+        return (self.ufunc.accumulate(blocks[0], axis=-1),)
 
 
 class Moments:
     """Count, mean and sum of squared differences, combined by Chan's formula."""
 
-    objects = False
+    costly = False
 
     def identity(self, shape: tuple[int, ...]) -> Arrays:
         return (np.zeros(shape), np.zeros(shape), np.zeros(shape))
@@ -94,30 +91,9 @@ class Moments:
         return result
 
 
-class Sketches:
-    """Serialized sketches in object arrays."""
-
-    objects = True
-
-    def __init__(self, merge: Callable[[Any, Any], Any]) -> None:
-        self._merge = np.frompyfunc(merge, 2, 1)
-
-    def identity(self, shape: tuple[int, ...]) -> Arrays:
-        return (np.full(shape, None, dtype=object),)
-
-    def combine(self, left: Arrays, right: Arrays) -> Arrays:
-        return (self._merge(left[0], right[0]),)
-
-    def scan(self, blocks: Arrays) -> Arrays:
-        return (self._merge.accumulate(blocks[0], axis=-1, dtype=object),)
-
-
 OPERATIONS: Final[dict[str, Operation]] = {
     "add_float": UfuncOperation(np.add, 0.0, np.float64),
     "min": UfuncOperation(np.minimum, HIGHEST, np.int64),
     "max": UfuncOperation(np.maximum, LOWEST, np.int64),
     "moments": Moments(),
-    "hll": Sketches(sketches.merge_hll),
-    "kll_bigint": Sketches(sketches.merge_kll_bigint),
-    "kll_double": Sketches(sketches.merge_kll_double),
 }

@@ -9,16 +9,18 @@ O(n), O(1) per range. Sums wrap modulo 2^64, so differences stay exact.
 `DisjointTable` needs only associativity (floats, extremes, moments, sketches), so a NaN or an
 infinity never leaks into a range that does not hold it. A range whose ends first differ in bit L
 straddles the middle of one block of length 2^(L+1): its value is a suffix of the left half
-combined with a prefix of the right half. Only the blocks that some range needs are
-scanned: O(n) per level in use, at most log2(n) levels, O(1) per range. The cost per
+combined with a prefix of the right half. Only the blocks that some range needs are scanned, and only
+as far as ranges reach: O(n) per level in use, at most log2(n) levels, O(1) per range. The cost per
 result does not grow with range/slide.
+
+Runs that follow each other need neither: `combine_runs` goes over the column once.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from weft.kernel.operations import Array, Arrays, Operation
+from weft.kernel.operations import Array, Arrays, Operation, UfuncOperation
 
 
 class PrefixSums:
@@ -56,11 +58,24 @@ def combine_ranges(operation: Operation, column: Arrays, low: Array, high: Array
     levels = _top_bit(low[many] ^ last[many])
     for level in np.unique(levels):
         chosen = many[levels == level]
-        scan = _scan_objects if operation.objects else _scan_blocks
-        combined = scan(operation, column, int(level), low[chosen], last[chosen])
+        combined = _scan_blocks(operation, column, int(level), low[chosen], last[chosen])
         for out, part in zip(result, combined, strict=True):
             out[chosen] = part
     return result
+
+
+def combine_runs(operation: Operation, column: Arrays, low: Array, high: Array) -> Arrays:
+    """The combination of each run of `column`, where every run begins where the one before ends, the
+    first at 0 and the last ends with the column.
+
+    >>> from weft.kernel.operations import OPERATIONS
+    >>> column = (np.array([5, 1, 4, 2]),)
+    >>> combine_runs(OPERATIONS["max"], column, np.array([0, 3]), np.array([3, 4]))[0].tolist()
+    [5, 2]
+    """
+    if isinstance(operation, UfuncOperation) and len(low):
+        return (operation.ufunc.reduceat(column[0], low),)
+    return combine_ranges(operation, column, low, high)
 
 
 def _top_bit(numbers: Array) -> Array:
@@ -77,44 +92,36 @@ def _top_bit(numbers: Array) -> Array:
 def _scan_blocks(
     operation: Operation, column: Arrays, level: int, low: Array, last: Array
 ) -> Arrays:
-    """Suffixes and prefixes of the needed blocks, all of them at once."""
+    """Suffixes and prefixes of the needed blocks, all of them at once, as far from the middle as
+    the longest range reaches."""
     half = 1 << level
     blocks, row = np.unique(low >> (level + 1), return_inverse=True)
-    starts = (blocks << (level + 1))[:, None]
-    left = starts + np.arange(half - 1, -1, -1)
-    right = starts + np.arange(half, 2 * half)
-    size = len(column[0])
-    outside = right >= size
-    lefts = tuple(values[left] for values in column)
-    rights = tuple(values[np.minimum(right, size - 1)] for values in column)
-    for values, neutral in zip(rights, operation.identity((1,)), strict=True):
-        values[outside] = neutral[0]
-    suffixes, prefixes = operation.scan(lefts), operation.scan(rights)
+    middles = (blocks << (level + 1)) + half
     from_low = half - 1 - (low & (half - 1))
     to_last = last & (half - 1)
+    left = _values(operation, column, middles - 1, -1, from_low, row)
+    right = _values(operation, column, middles, 1, to_last, row)
+    suffixes, prefixes = operation.scan(left), operation.scan(right)
     return operation.combine(
         tuple(values[row, from_low] for values in suffixes),
         tuple(values[row, to_last] for values in prefixes),
     )
 
 
-def _scan_objects(
-    operation: Operation, column: Arrays, level: int, low: Array, last: Array
+def _values(
+    operation: Operation, column: Arrays, first: Array, step: int, distances: Array, row: Array
 ) -> Arrays:
-    """The same block by block, scanning only as far from the middle as a range reaches."""
-    blocks = low >> (level + 1)
-    result = operation.identity((len(low),))
-    for block in np.unique(blocks):
-        chosen = np.flatnonzero(blocks == block)
-        middle = (int(block) << (level + 1)) + (1 << level)
-        lows, lasts = low[chosen], last[chosen]
-        left = tuple(values[int(lows.min()) : middle][::-1] for values in column)
-        right = tuple(values[middle : int(lasts.max()) + 1] for values in column)
-        suffixes, prefixes = operation.scan(left), operation.scan(right)
-        values = operation.combine(
-            tuple(part[middle - 1 - lows] for part in suffixes),
-            tuple(part[lasts - middle] for part in prefixes),
-        )
-        for out, part in zip(result, values, strict=True):
-            out[chosen] = part
-    return result
+    """The values from each block's middle outwards, up to the greatest distance; where it is
+    outside the column, or for a costly operation where no range of the block reaches, the identity."""
+    width = int(distances.max()) + 1
+    places = first[:, None] + step * np.arange(width)
+    beyond = places >= len(column[0])
+    if operation.costly:
+        reach = np.zeros(len(first), np.int64)
+        np.maximum.at(reach, row, distances)
+        beyond |= np.arange(width) > reach[:, None]
+    found = tuple(values[np.minimum(places, len(values) - 1)] for values in column)
+    if beyond.any():
+        for values, neutral in zip(found, operation.identity((1,)), strict=True):
+            values[beyond] = neutral[0]
+    return found

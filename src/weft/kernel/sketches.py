@@ -1,110 +1,267 @@
 """Mergeable sketches of Apache DataSketches, which Spark's own sketch functions write.
 
-A sketch in a scan is either the bytes of a state file or a sketch object that a merge made;
-merges never change their arguments.
+A column of sketches is an array of codes and a table of the distinct sketches that they stand for, as
+in a dictionary-encoded column: fragments of few rows often have equal sketches, and then each merge
+and each estimate is made once. Code 0 is no sketch. A table only grows, so codes stay valid;
+concatenating columns makes a new one of the sketches in use.
+
+Merging a sketch of distinct values with itself changes nothing (`idempotent`); quantile sketches
+would count twice.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import datasketches as ds
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int64]
 
 _LONGS = ds.PyLongsSerDe()
+_PAIR_SHIFT = 32
+_CODE_MASK = (1 << _PAIR_SHIFT) - 1
+_BYTES_PER_SKETCH = 64
 
 
-def _hll(value: Any) -> Any:
-    return (
-        ds.hll_sketch.deserialize(bytes(value)) if isinstance(value, (bytes, memoryview)) else value
-    )
+@dataclass(frozen=True)
+class Kind:
+    """How sketches of a kind are read, merged and written; merging changes no argument."""
+
+    read: Callable[[bytes], Any]
+    merge: Callable[[Sequence[Any]], Any]
+    write: Callable[[Any], bytes]
+    idempotent: bool
 
 
-def _kll_bigint(value: Any) -> Any:
-    if isinstance(value, (bytes, memoryview)):
-        return ds.kll_items_sketch.deserialize(bytes(value), _LONGS)
-    return value
+def _merged_hll(sketches: Sequence[Any]) -> Any:
+    union = ds.hll_union(max(sketch.lg_config_k for sketch in sketches))
+    for sketch in sketches:
+        union.update(sketch)
+    return union.get_result(ds.tgt_hll_type.HLL_8)
 
 
-def _kll_double(value: Any) -> Any:
-    if isinstance(value, (bytes, memoryview)):
-        return ds.kll_doubles_sketch.deserialize(bytes(value))
-    return value
+def _merged_kll(sketches: Sequence[Any]) -> Any:
+    whole = type(sketches[0])(max(sketch.k for sketch in sketches))
+    for sketch in sketches:
+        whole.merge(sketch)
+    return whole
 
 
-def merge_hll(left: Any, right: Any) -> Any:
-    if left is None or right is None:
-        return right if left is None else left
-    first, second = _hll(left), _hll(right)
-    union = ds.hll_union(max(first.lg_config_k, second.lg_config_k))
-    union.update(first)
-    union.update(second)
-    return union.get_result()
+KINDS: Final = {
+    "hll": Kind(
+        ds.hll_sketch.deserialize,
+        _merged_hll,
+        lambda sketch: bytes(sketch.serialize_updatable()),
+        idempotent=True,
+    ),
+    "kll_bigint": Kind(
+        lambda data: ds.kll_items_sketch.deserialize(data, _LONGS),
+        _merged_kll,
+        lambda sketch: bytes(sketch.serialize(_LONGS)),
+        idempotent=False,
+    ),
+    "kll_double": Kind(
+        ds.kll_doubles_sketch.deserialize,
+        _merged_kll,
+        lambda sketch: bytes(sketch.serialize()),
+        idempotent=False,
+    ),
+}
 
 
-def merge_kll_bigint(left: Any, right: Any) -> Any:
-    if left is None or right is None:
-        return right if left is None else left
-    return _merged(ds.kll_items_sketch, _kll_bigint(left), _kll_bigint(right))
+class Table:
+    """Sketches under small numbers; what a merge of some of them gave is remembered."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self._written: list[bytes | None] = [None]
+        self._sketches: list[Any] = [None]
+        self._merges: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._written)
+
+    def add(self, written: bytes | None, sketch: Any = None) -> int:
+        """The code of one more sketch, given as bytes, as an object, or as both."""
+        self._written.append(written)
+        self._sketches.append(sketch)
+        return len(self._written) - 1
+
+    def sketch(self, code: int) -> Any:
+        found = self._sketches[code]
+        if found is None and code:
+            found = self._sketches[code] = self.kind.read(self._written[code])  # type: ignore[arg-type]
+        return found
+
+    def written(self, code: int) -> bytes | None:
+        found = self._written[code]
+        if found is None and code:
+            found = self._written[code] = self.kind.write(self._sketches[code])
+        return found
+
+    def merged(self, codes: Codes) -> int:
+        """The code of the sketch of several together."""
+        which = codes.tobytes()
+        found = self._merges.get(which)
+        if found is None:
+            parts = [self.sketch(code) for code in codes.tolist()]
+            found = self._merges[which] = self.add(None, self.kind.merge(parts))
+        return found
+
+    def combined(self, left: Codes, right: Codes) -> Codes:
+        """The merges of two columns of codes, element by element."""
+        found = np.where(left == 0, right, left)
+        both = (left != 0) & (right != 0)
+        if self.kind.idempotent:
+            both &= left != right
+        places = np.flatnonzero(both)
+        if len(places):
+            low = np.minimum(left[places], right[places])
+            high = np.maximum(left[places], right[places])
+            pairs, which = np.unique(low << _PAIR_SHIFT | high, return_inverse=True)
+            ends = np.stack([pairs >> _PAIR_SHIFT, pairs & _CODE_MASK], axis=1)
+            found[places] = np.array([self.merged(pair) for pair in ends], np.int64)[which]
+        return found
 
 
-def merge_kll_double(left: Any, right: Any) -> Any:
-    if left is None or right is None:
-        return right if left is None else left
-    return _merged(ds.kll_doubles_sketch, _kll_double(left), _kll_double(right))
+@dataclass(frozen=True)
+class SketchColumn:
+    """A column of sketches."""
+
+    codes: Codes
+    table: Table
+
+    @staticmethod
+    def of(kind: str, values: pa.Array) -> SketchColumn:
+        """The column of an Arrow array of serialized sketches."""
+        return SketchColumn.from_distinct(kind, values, lambda value: (bytes(value), None))
+
+    @staticmethod
+    def from_distinct(
+        kind: str, values: pa.Array, make: Callable[[Any], tuple[bytes | None, Any]]
+    ) -> SketchColumn:
+        """The column whose sketches are made of the distinct values of an array."""
+        table = Table(KINDS[kind])
+        encoded = values.dictionary_encode()
+        known = [0, *(table.add(*make(value)) for value in encoded.dictionary.to_pylist())]
+        places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return SketchColumn(np.array(known, np.int64)[places + 1], table)
+
+    @staticmethod
+    def absent(kind: str, length: int) -> SketchColumn:
+        return SketchColumn(np.zeros(length, np.int64), Table(KINDS[kind]))
+
+    @staticmethod
+    def concatenated(columns: Sequence[SketchColumn]) -> SketchColumn:
+        """Columns one after the other; the new table has the sketches in use."""
+        table = Table(columns[0].table.kind)
+        parts = []
+        by_bytes: dict[bytes, int] = {}
+        for column in columns:
+            used, places = np.unique(column.codes, return_inverse=True)
+            codes = [column._moved(code, table, by_bytes) for code in used.tolist()]
+            parts.append(np.array(codes, np.int64)[places])
+        return SketchColumn(np.concatenate(parts), table)
+
+    def _moved(self, code: int, table: Table, by_bytes: dict[bytes, int]) -> int:
+        written = self.table.written(code)
+        if written is None:
+            return 0
+        found = by_bytes.get(written)
+        if found is None:
+            found = by_bytes[written] = table.add(written, self.table._sketches[code])
+        return found
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def nbytes(self) -> int:
+        """About: the codes, and every sketch in use once."""
+        used = np.unique(self.codes).tolist()
+        held = sum(len(self.table._written[code] or b"") or _BYTES_PER_SKETCH for code in used)
+        return int(self.codes.nbytes) + held
+
+    def take(self, positions: NDArray[Any]) -> SketchColumn:
+        return SketchColumn(self.codes[positions], self.table)
+
+    def over_runs(self, low: NDArray[Any], high: NDArray[Any]) -> SketchColumn:
+        """The merges of runs that follow each other; runs of the same sketches share one."""
+        codes, table = self.codes, self.table
+        runs = np.repeat(np.arange(len(low)), high - low)
+        present = np.flatnonzero(codes)
+        size = len(table)
+        pairs = runs[present] * size + codes[present]
+        pairs = np.unique(pairs) if table.kind.idempotent else np.sort(pairs)
+        runs, parts = np.divmod(pairs, size)
+        first = np.flatnonzero(np.diff(runs, prepend=-1))
+        beyond = np.append(first[1:], len(runs))
+        found = np.zeros(len(low), np.int64)
+        found[runs[first]] = parts[first]
+        for place in np.flatnonzero(beyond - first > 1).tolist():
+            found[runs[first[place]]] = table.merged(parts[first[place] : beyond[place]])
+        return SketchColumn(found, table)
+
+    def to_arrow(self) -> pa.Array:
+        """The sketches as bytes, as state files have them."""
+        used, places = np.unique(self.codes, return_inverse=True)
+        written = [self.table.written(code) for code in used.tolist()]
+        return pa.array(written, pa.binary()).take(pa.array(places))
+
+    def distinct(self) -> tuple[list[Any], NDArray[Any]]:
+        """The distinct sketches, None for none, and which of them each row has."""
+        used, places = np.unique(self.codes, return_inverse=True)
+        return [self.table.sketch(code) for code in used.tolist()], places
 
 
-def _merged(kind: Any, left: Any, right: Any) -> Any:
-    merged = kind(max(left.k, right.k))
-    merged.merge(left)
-    merged.merge(right)
-    return merged
+class Merging:
+    """Merging as an operation on columns of codes (`operations.Operation`)."""
+
+    costly = True
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def identity(self, shape: tuple[int, ...]) -> tuple[Codes]:
+        return (np.zeros(shape, np.int64),)
+
+    def combine(self, left: tuple[Codes, ...], right: tuple[Codes, ...]) -> tuple[Codes]:
+        return (self._table.combined(left[0], right[0]),)
+
+    def scan(self, blocks: tuple[Codes, ...]) -> tuple[Codes]:
+        (codes,) = blocks
+        found = codes.copy()
+        for place in range(1, codes.shape[-1]):
+            found[..., place] = self._table.combined(found[..., place - 1], codes[..., place])
+        return (found,)
 
 
-def merged_runs(name: str, values: Any, low: Any, high: Any) -> list[bytes | None]:
-    """The sketches of runs that follow each other, as bytes: one union for each, in one pass; a run
-    of one sketch is left as it is."""
-    found: list[bytes | None] = []
-    for first, beyond in zip(low.tolist(), high.tolist(), strict=True):
-        run = [value for value in values[first:beyond] if value is not None]
-        if len(run) < 2:
-            found.append(bytes(run[0]) if run else None)
-        elif name == "hll":
-            sketches = [_hll(value) for value in run]
-            union = ds.hll_union(max(sketch.lg_config_k for sketch in sketches))
-            for sketch in sketches:
-                union.update(sketch)
-            found.append(hll_bytes(union.get_result()))
-        else:
-            sketches = [(_kll_bigint if name == "kll_bigint" else _kll_double)(v) for v in run]
-            whole = type(sketches[0])(max(sketch.k for sketch in sketches))
-            for sketch in sketches:
-                whole.merge(sketch)
-            found.append(kll_bytes(whole))
+def of_single_values(values: pa.Array, log_k: int) -> SketchColumn:
+    """Sketches of one value each, as Spark's `hll_sketch_agg` would make them; none for NULL."""
+
+    def make(value: Any) -> tuple[None, Any]:
+        sketch = ds.hll_sketch(log_k, ds.tgt_hll_type.HLL_8)
+        sketch.update(value)
+        return None, sketch
+
+    return SketchColumn.from_distinct("hll", values, make)
+
+
+def estimates(column: SketchColumn) -> NDArray[Any]:
+    """The rounded estimates of distinct values, 0 for no sketch."""
+    distinct, places = column.distinct()
+    known = [0 if sketch is None else round(sketch.get_estimate()) for sketch in distinct]
+    found: NDArray[Any] = np.array(known, np.int64)[places]
     return found
 
 
-def hll_estimate(value: Any) -> int:
-    """The rounded estimate, 0 for no sketch."""
-    return 0 if value is None else round(_hll(value).get_estimate())
-
-
-def hll_bytes(value: Any) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    return bytes(_hll(value).serialize_updatable())
-
-
-def kll_bytes(value: Any) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    if isinstance(value, ds.kll_items_sketch):
-        return bytes(value.serialize(_LONGS))
-    return bytes(value.serialize())
-
-
-def kll_quantiles(value: Any, percentages: list[float], *, double: bool) -> list[Any] | None:
-    """The values at the given ranks, None for an empty sketch."""
-    sketch = (_kll_double if double else _kll_bigint)(value) if value is not None else None
+def quantiles(sketch: Any, percentages: Sequence[float]) -> list[Any]:
+    """The values at the given ranks, none for an empty sketch."""
     if sketch is None or sketch.is_empty():
-        return None
+        return []
     return [sketch.get_quantile(percentage, True) for percentage in percentages]

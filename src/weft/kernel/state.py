@@ -9,14 +9,16 @@ a query may use.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from weft.algebra.implied import implied
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Node
 from weft.kernel import columns as partial_columns
@@ -24,6 +26,7 @@ from weft.kernel.arrow import arrow_type, single
 from weft.kernel.columns import Stored
 from weft.kernel.keys import KeyEncoder
 from weft.kernel.operations import Array
+from weft.kernel.sketches import of_single_values
 
 FRAGMENT_END: Final = "fragment_end"
 ROW_COUNT: Final = "n"
@@ -190,11 +193,23 @@ def load(table: pa.Table, node: Node, encoders: Encoders) -> Shards:
         groups=groups,
         ends=arrays[FRAGMENT_END].to_numpy(),
         counts=arrays[ROW_COUNT].to_numpy(),
-        columns={p.name: partial_columns.load(p, arrays[p.name]) for p in node.partials},
+        columns={p.name: partial_column(p, node, arrays) for p in node.partials},
         partials={p.name: p for p in node.partials},
     )
     signature = [arrays[signature_column(i)].to_numpy() for i in range(node.signature.columns)]
     return Shards(node, rows, tuple(signature))
+
+
+def partial_column(partial: Partial, node: Node, arrays: Mapping[str, pa.Array]) -> Stored:
+    """A partial of a node's fragments, as their file has it or as their keys imply it."""
+    if partial.name in arrays:
+        return partial_columns.load(partial, arrays[partial.name])
+    own = implied(partial, node.keys)
+    assert own is not None, "what is not implied is carried"
+    values = arrays[key_column(own.key)]
+    if pa.types.is_string(values.type):
+        values = pc.binary_join_element_wise("_", values, "")
+    return (of_single_values(values, own.log_k),)
 
 
 def _column(state: NodeState, partial: Partial) -> Stored:

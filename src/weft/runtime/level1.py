@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 
 from pyspark.sql import DataFrame
 
-from weft.algebra.aggregate import stored
-from weft.algebra.partial import COUNT_STAR
+from weft.algebra.aggregate import distinct_sketch, stored, stored_type
+from weft.algebra.implied import carried, implied
+from weft.algebra.partial import COUNT_STAR, Partial
 from weft.algebra.plan import Fragments, Node
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
@@ -62,7 +63,7 @@ def fragments(
     if counting_before is None:
         conditions.append(f"{quote(stream.time)} IS NOT NULL")
     keys = {_made(i): stored(key.sql, key.type) for i, key in enumerate(node.keys)}
-    lifted = {ROW_COUNT: COUNT_STAR.lift} | {p.name: p.lift for p in node.partials}
+    lifted = {ROW_COUNT: COUNT_STAR.lift} | {p.name: p.lift for p in carried(node)}
     if counting_before is not None:
         late = f"count_if({time} < {counting_before}L)"
         lifted |= {MAX_EVENT: f"max({time})", LATE_ROWS: late}
@@ -90,7 +91,7 @@ def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
     keys = {_made(i): places[key.sql] for i, key in enumerate(node.keys)}
     end = fragment_end_sql(node.fragments, f"({FRAGMENT_END} - 1L)")
     combined = {ROW_COUNT: f"sum({ROW_COUNT})"}
-    combined |= {partial.name: combine_sql(partial) for partial in node.partials}
+    combined |= {p.name: _from_parent(p, parent) for p in carried(node)}
 
     def text(name: str) -> str:
         known = f"(SELECT * FROM {name} WHERE {FRAGMENT_END} IS NOT NULL)"
@@ -99,6 +100,15 @@ def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
         return _bucketed(f"SELECT * FROM {_aggregated(source, node, columns, combined)}", node)
 
     return _over(above, text)
+
+
+def _from_parent(partial: Partial, parent: Node) -> str:
+    """A partial of a node over the fragments of its parent, which may only imply it."""
+    own = implied(partial, parent.keys)
+    if own is None:
+        return combine_sql(partial)
+    type_ = stored_type(parent.keys[own.key].type)
+    return distinct_sketch(key_column(own.key), type_, str(own.log_k))
 
 
 _END = own_name("end")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from weft.algebra.implied import carried
 from weft.algebra.plan import Node
 from weft.kernel.program import Program
 from weft.kernel.state import BUCKET, FRAGMENT_END, ROW_COUNT, key_column, signature_column
@@ -103,7 +104,7 @@ def compact(
     keys = [FRAGMENT_END, *(signature_column(i) for i in range(node.signature.columns))]
     keys += [key_column(i) for i in range(len(node.keys))] + [BUCKET]
     combined = [F.sum(ROW_COUNT).alias(ROW_COUNT)]
-    combined += [F.expr(combine_sql(p)).alias(p.name) for p in node.partials]
+    combined += [F.expr(combine_sql(p)).alias(p.name) for p in carried(node)]
     merged = frame.groupBy(*keys).agg(*combined).coalesce(1)
     target = f"{log.folder('state')}/{folder}"
     merged.write.mode("errorifexists").parquet(log.storage.spark_path(target))
