@@ -1,12 +1,14 @@
-"""Arrow types for SQL types."""
+"""Arrow types for SQL types, and small helpers on Arrow arrays."""
 
 from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
 
 from weft.algebra.types import WINDOW, SqlType, decimal_parameters
+from weft.kernel.operations import Array
 
 _PLAIN = {
     "boolean": pa.bool_(),
@@ -68,3 +70,15 @@ def _split(text: str) -> list[str]:
 def single(column: pa.ChunkedArray) -> pa.Array:
     """A column of a table as one array."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def factorized(values: Array) -> tuple[Array, Array]:
+    """The distinct values of integers in the order of their first places, and for each place which
+    of them it has. By hashing: several times faster than NumPy's sorting.
+
+    >>> distinct, which = factorized(np.array([7, 3, 7]))
+    >>> distinct.tolist(), which.tolist()
+    ([7, 3], [0, 1, 0])
+    """
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.dictionary.to_numpy(), encoded.indices.to_numpy().astype(np.int64)

@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from weft.algebra.plan import Fragments
+from weft.kernel.arrow import factorized
 from weft.kernel.combine import over_runs, ranges_of_runs
 from weft.kernel.operations import Array
 from weft.kernel.ranges import PrefixSums
@@ -41,7 +42,7 @@ def interceded(state: NodeState, fragments: Fragments) -> NodeState:
     """The state in coarser fragments."""
     if not len(state):
         return state
-    ends, places = np.unique(state.ends, return_inverse=True)
+    ends, places = factorized(state.ends)
     return coalesced(replace(state, ends=coarse_ends(ends, fragments)[places]))
 
 

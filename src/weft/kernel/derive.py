@@ -17,7 +17,7 @@ from weft.algebra.partial import SKETCHES, Partial
 from weft.algebra.plan import Node
 from weft.algebra.signature import WORD_BITS
 from weft.kernel import columns as partial_columns
-from weft.kernel.arrow import arrow_type, single
+from weft.kernel.arrow import arrow_type, factorized, single
 from weft.kernel.buckets import buckets, can_hash
 from weft.kernel.classify import classes
 from weft.kernel.coalesce import coarse_ends
@@ -149,7 +149,7 @@ def file_column(partial: Partial, stored: Stored) -> pa.Array:
 
 
 def _coded(values: Array) -> tuple[Array, int]:
-    distinct, codes = np.unique(values, return_inverse=True)
+    distinct, codes = factorized(values)
     return codes, max(len(distinct), 1)
 
 

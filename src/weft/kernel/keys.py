@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from weft.kernel.arrow import factorized
 from weft.kernel.operations import Array
 
 _HALF = 32
@@ -98,9 +99,7 @@ class _Pairs:
         return len(self._packed)
 
     def encode(self, first: Array, second: Array) -> Array:
-        packed, seen, local = np.unique(
-            (first << _HALF) | second, return_index=True, return_inverse=True
-        )
+        packed, local = factorized((first << _HALF) | second)
         places = np.searchsorted(self._sorted, packed)
         inside = np.minimum(places, max(len(self._sorted) - 1, 0))
         known = np.zeros(len(packed), bool)
@@ -109,7 +108,6 @@ class _Pairs:
         codes = np.empty(len(packed), np.int64)
         codes[known] = self._order[inside[known]]
         new = np.flatnonzero(~known)
-        new = new[np.argsort(seen[new], kind="stable")]
         codes[new] = len(self) + np.arange(len(new))
         if len(new):
             self._add(packed[new])

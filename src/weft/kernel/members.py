@@ -22,6 +22,7 @@ import numpy as np
 from weft.algebra.plan import Node
 from weft.algebra.scalar import Expression
 from weft.algebra.signature import WORD_BITS, Cut, Membership, Signature, membership
+from weft.kernel.arrow import factorized
 from weft.kernel.classify import classes
 from weft.kernel.keys import KeyEncoder
 from weft.kernel.operations import Array
@@ -93,7 +94,7 @@ class SignatureIndex:
     def _key_columns(self, rows: NodeState, encoder: KeyEncoder) -> list[Array]:
         if not self._key_cuts:
             return []
-        codes, places = np.unique(rows.keys, return_inverse=True)
+        codes, places = factorized(rows.keys)
         return [
             classes(encoder.decode(key, codes), own)[places] for key, own in self._key_cuts.items()
         ]
@@ -208,11 +209,10 @@ def _distinct(columns: Sequence[Array], rows: int) -> tuple[Array, Array]:
     """The signature of each row as a number, and the first row of each."""
     combined = np.zeros(rows, np.int64)
     for column in columns:
-        _, codes = np.unique(column, return_inverse=True)
-        _, combined = np.unique(
-            combined * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True
-        )
-    _, first = np.unique(combined, return_index=True)
+        distinct, codes = factorized(column)
+        _, combined = factorized(combined * len(distinct) + codes)
+    first = np.zeros(int(combined.max(initial=-1)) + 1, np.int64)
+    first[combined[::-1]] = np.arange(rows - 1, -1, -1)
     return combined, first
 
 

@@ -197,7 +197,9 @@ class SketchColumn:
         present = np.flatnonzero(codes)
         size = len(table)
         pairs = runs[present] * size + codes[present]
-        pairs = np.unique(pairs) if table.kind.idempotent else np.sort(pairs)
+        if table.kind.idempotent:
+            pairs = pa.array(pairs).unique().to_numpy()
+        pairs = np.sort(pairs)
         runs, parts = np.divmod(pairs, size)
         first = np.flatnonzero(np.diff(runs, prepend=-1))
         beyond = np.append(first[1:], len(runs))

@@ -22,7 +22,7 @@ from weft.algebra.implied import implied
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Node
 from weft.kernel import columns as partial_columns
-from weft.kernel.arrow import arrow_type, single
+from weft.kernel.arrow import arrow_type, factorized, single
 from weft.kernel.columns import Stored
 from weft.kernel.keys import KeyEncoder
 from weft.kernel.operations import Array
@@ -34,6 +34,7 @@ BUCKET: Final = "bucket"
 _BYTES_PER_ROW: Final = 32
 MEMBER_SHIFT: Final = 40
 """A key code has the member of its row above these bits."""
+_PACKED_LIMIT: Final = 1 << 62
 KEY_MASK: Final = (1 << MEMBER_SHIFT) - 1
 
 
@@ -101,9 +102,6 @@ class NodeState:
             return self
         if not len(self):
             return other
-        order = np.lexsort(
-            (np.concatenate([self.ends, other.ends]), np.concatenate([self.keys, other.keys]))
-        )
         partials = {**self.partials, **other.partials}
         columns = {
             name: partial_columns.concatenate([_column(self, partial), _column(other, partial)])
@@ -112,15 +110,16 @@ class NodeState:
         keys = np.concatenate([self.keys, other.keys])
         same = self.groups is self.keys and other.groups is other.keys
         groups = keys if same else np.concatenate([self.groups, other.groups])
+        ends = np.concatenate([self.ends, other.ends])
         both = NodeState(
             keys=keys,
             groups=groups,
-            ends=np.concatenate([self.ends, other.ends]),
+            ends=ends,
             counts=np.concatenate([self.counts, other.counts]),
             columns=columns,
             partials=partials,
         )
-        return both.select(order)
+        return both.select(order_of(keys, ends))
 
     def narrowed(self, partials: Collection[str]) -> NodeState:
         """Without the partials that no live query reads."""
@@ -133,7 +132,17 @@ class NodeState:
         )
 
     def sorted(self) -> NodeState:
-        return self.select(np.lexsort((self.ends, self.keys)))
+        return self.select(order_of(self.keys, self.ends))
+
+
+def order_of(keys: Array, ends: Array) -> Array:
+    """Positions in the order of (key, end). Ends are few, so a pair mostly is one integer."""
+    times, places = factorized(ends)
+    if not len(times) or int(keys.max()) >= _PACKED_LIMIT // len(times):
+        return np.lexsort((ends, keys))
+    ranks = np.empty(len(times), np.int64)
+    ranks[np.argsort(times)] = np.arange(len(times))
+    return np.argsort(keys * len(times) + ranks[places])
 
 
 EMPTY: Final = NodeState(

@@ -3,8 +3,8 @@
 After the commit of a step, so that no result depends on it; whatever fails here is logged, and the
 step goes on. A micro-batch of at most `MOST_ROWS` rows is taken whole. Of a larger one, a random sample gives the
 quartiles of event time; then stretches of event time are taken, consecutive rows, since fragments are:
-one of `MOST_ROWS` rows, and one of `SKETCHED_ROWS` on which the groups of the plan's key sets are
-sketched (HyperLogLog++, Heule et al. 2013, relative error 2 %). A stretch moves
+one of `MOST_ROWS` rows, and one of about `SKETCHED_ROWS` on which the groups of the plan's key sets are
+sketched (HyperLogLog with 4096 registers, relative error below 2 %). A stretch moves
 through the middle half of the micro-batch from one sample to the next, which outliers do not disturb.
 Keys are hashed and predicates tried on these rows; everything else is NumPy on the driver.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +36,8 @@ from weft.stats import Selectivity, Sketch, StreamStatistics
 from weft.stats.sample import MOST_ROWS, Hashes
 
 _MOST_KEYS, _MOST_PREDICATES, _MOST_SKETCHES = 32, 64, 8
-_SKETCH_ERROR = 0.02
+_LOG_K = 12
+_TIMES_SHARE = 1 / 64
 _ACCURACY = 100
 SKETCHED_ROWS = 400_000
 _GOLDEN = 0.618034
@@ -81,29 +82,32 @@ class Sampling:
         asked for."""
         if not self._every:
             return
-        time_ = F.expr(plan.stream.time_micros)
         try:
-            counts = rows.agg(F.count(time_), F.min(time_), F.max(time_)).collect()[0]
+            times = Times.of(rows, plan, self._taken)
         except Exception as error:
             reason = str(error).split("\n", 1)[0]
             _logger.warning("stream %s: no first look at its rows: %s", plan.stream.name, reason)
             return
-        if counts[0] < _ENOUGH_ROWS or counts[2] <= counts[1]:
+        if times.count < _ENOUGH_ROWS or times.latest <= times.earliest:
             return
-        rate = counts[0] * 1e6 / (counts[2] - counts[1])
-        self.collect(rows, plan, counts[0], {"rows": counts[0], "rate": rate})
+        rate = times.count * 1e6 / (times.latest - times.earliest)
+        self.collect(rows, plan, times.count, {"rows": times.count, "rate": rate}, times)
         self._taken -= 1
 
     def collect(
-        self, rows: DataFrame, plan: SharedPlan, count: int, metrics: Mapping[str, Any]
+        self,
+        rows: DataFrame,
+        plan: SharedPlan,
+        count: int,
+        metrics: Mapping[str, Any],
+        times: Times | None = None,
     ) -> None:
         """Sample a micro-batch of `count` rows; `metrics` are those of its commit."""
         self._taken += 1
         started = time.perf_counter()
         try:
-            self.known = found = sampled(self.known, rows, plan, count, self._taken).counted(
-                metrics
-            )
+            found = sampled(self.known, rows, plan, count, self._taken, times)
+            self.known = found = found.counted(metrics)
             if self._keep is not None:
                 self._keep(found)
         except Exception as error:
@@ -114,8 +118,37 @@ class Sampling:
             self._spent += time.perf_counter() - started
 
 
+@dataclass(frozen=True)
+class Times:
+    """Event times of a micro-batch: about how many, the earliest and latest, the first and last
+    quartile, all of a random sample unless the micro-batch is small."""
+
+    count: int
+    earliest: int
+    latest: int
+    quartiles: tuple[int, int]
+
+    @staticmethod
+    def of(rows: DataFrame, plan: SharedPlan, turn: int) -> Times:
+        times = rows.select(F.expr(plan.stream.time_micros).alias("at"))
+        percentiles = F.expr(f"approx_percentile(at, array(0.25, 0.75), {_ACCURACY})")
+        measures = (F.count("at"), F.min("at"), F.max("at"), percentiles)
+        ((count, earliest, latest, quartiles),) = (
+            times.sample(_TIMES_SHARE, turn).agg(*measures).collect()
+        )
+        if count >= _ENOUGH_ROWS:
+            return Times(round(count / _TIMES_SHARE), earliest, latest, tuple(quartiles))
+        ((count, earliest, latest, quartiles),) = times.agg(*measures).collect()
+        return Times(count, earliest or 0, latest or 0, tuple(quartiles or (0, 0)))
+
+
 def sampled(
-    known: StreamStatistics, rows: DataFrame, plan: SharedPlan, count: int, turn: int
+    known: StreamStatistics,
+    rows: DataFrame,
+    plan: SharedPlan,
+    count: int,
+    turn: int,
+    times: Times | None = None,
 ) -> StreamStatistics:
     """What is known after a micro-batch of `count` rows, the `turn`-th that is sampled."""
     keys, predicates = keys_of(plan), predicates_of(plan, known)
@@ -124,10 +157,10 @@ def sampled(
     present = rows.where(F.col(quote(plan.stream.time)).isNotNull())
     sketches: dict[frozenset[str], Sketch] = {}
     if count > MOST_ROWS:
-        quartiles = _quartiles(present, plan, count, turn)
+        quartiles = (times or Times.of(rows, plan, turn)).quartiles
         longer = _stretch(present, plan, quartiles, count, turn, SKETCHED_ROWS)
         sketches = _sketched(known, longer, key_sets(plan, keys))
-        present = _stretch(present, plan, quartiles, count, turn, MOST_ROWS)
+        present = _stretch(present, plan, quartiles, count, turn, MOST_ROWS).limit(MOST_ROWS)
     table = _sample(present, plan, keys, predicates)
     hashes = {key.sql: _hashes(table.column(i)) for i, key in enumerate(keys)}
     selectivities = dict(known.selectivities)
@@ -181,7 +214,7 @@ def _stretch(
     turn: int,
     most: int,
 ) -> DataFrame:
-    """Rows of a stretch of event time between the quartiles, about `most` and never more."""
+    """Rows of a stretch of event time between the quartiles: about `most`."""
     first, last = quartiles
     length = max(round((last - first) * min(most / (count / 2), 1.0)), 1)
     start = first + round(max(last - first - length, 0) * (turn * _GOLDEN % 1.0))
@@ -189,7 +222,7 @@ def _stretch(
     within = (
         f"{column} >= timestamp_micros({start}L) AND {column} < timestamp_micros({start + length}L)"
     )
-    return rows.where(F.expr(within)).limit(most)
+    return rows.where(F.expr(within))
 
 
 def _sample(
@@ -211,17 +244,6 @@ def _hashes(column: pa.ChunkedArray) -> Hashes:
     return hashes
 
 
-def _quartiles(rows: DataFrame, plan: SharedPlan, count: int, turn: int) -> tuple[int, int]:
-    """The first and last quartile of the event times, of a random tenth of `SKETCHED_ROWS`."""
-    share = min(SKETCHED_ROWS / 10 / count, 1.0)
-    percentiles = f"approx_percentile({plan.stream.time_micros}, array(0.25, 0.75), {_ACCURACY})"
-    for sample in (rows.sample(fraction=share, seed=turn), rows):
-        ((found,),) = sample.agg(F.expr(percentiles)).collect()
-        if found is not None:
-            return int(found[0]), int(found[1])
-    raise ValueError("no row has an event time")
-
-
 def _sketched(
     known: StreamStatistics, rows: DataFrame, sets: Sequence[frozenset[str]]
 ) -> dict[frozenset[str], Sketch]:
@@ -231,7 +253,9 @@ def _sketched(
     wanted, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
     measures = [F.count(F.lit(1))]
     measures += [
-        F.approx_count_distinct(F.expr(f"xxhash64({', '.join(sorted(each))})"), _SKETCH_ERROR)
+        F.expr(
+            f"hll_sketch_estimate(hll_sketch_agg(xxhash64({', '.join(sorted(each))}), {_LOG_K}))"
+        )
         for each in wanted
     ]
     named = [each.alias(f"c{i}") for i, each in enumerate(measures)]
