@@ -144,7 +144,7 @@ def _state(plan: SharedPlan, seconds: int) -> tuple[NodeState, Encoders]:
             pa.StructArray.from_arrays(halves, ["high", "low"]) if wide else np.full(count, 1000)
         )
     encoders = Encoders(node, node.id)
-    return load(pa.table(columns), node, encoders).rows.sorted(), encoders
+    return load(pa.table(columns), node, encoders).rows, encoders
 
 
 def _row(options: Options) -> float:

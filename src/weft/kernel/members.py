@@ -175,16 +175,23 @@ def expanded(
     encoder: KeyEncoder,
     partials: frozenset[str],
 ) -> NodeState:
-    """The shards as rows of members, sorted."""
+    """The shards as rows of members, sorted: member by member, each in the order of the shards."""
     rows = shards.rows.narrowed(partials)
     if indexes.members != ((0, None),):
         positions, owners = indexes.of(shards.node).pairs(shards, encoder)
-        chosen = rows.select(positions)
-        above = owners << MEMBER_SHIFT
+        order = _by_member(owners)
+        chosen = rows.select(positions[order])
+        above = owners[order] << MEMBER_SHIFT
         keys = chosen.keys | above
         groups = keys if chosen.groups is chosen.keys else chosen.groups | above
         rows = replace(chosen, keys=keys, groups=groups)
-    return rows.sorted()
+    return rows
+
+
+def _by_member(owners: Array) -> Array:
+    """A stable order; 16 bits are sorted by counting."""
+    few = int(owners.max(initial=0)) < 1 << 15
+    return np.argsort(owners.astype(np.int16) if few else owners, kind="stable")
 
 
 _NONE = np.zeros(0, np.int64)

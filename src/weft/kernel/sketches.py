@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from weft.kernel.arrow import factorized
+
 Codes = NDArray[np.int64]
 
 _LONGS = ds.PyLongsSerDe()
 _PAIR_SHIFT = 32
 _CODE_MASK = (1 << _PAIR_SHIFT) - 1
-_BYTES_PER_SKETCH = 64
 
 
 @dataclass(frozen=True)
@@ -75,42 +76,32 @@ KINDS: Final = {
 
 
 class Table:
-    """Sketches under small numbers; what a merge of some of them gave is remembered."""
+    """Sketches under small numbers, as bytes; what a merge of some of them gave is remembered."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self._written: list[bytes | None] = [None]
-        self._sketches: list[Any] = [None]
+        self.written: list[bytes | None] = [None]
         self._merges: dict[bytes, int] = {}
 
     def __len__(self) -> int:
-        return len(self._written)
+        return len(self.written)
 
-    def add(self, written: bytes | None, sketch: Any = None) -> int:
-        """The code of one more sketch, given as bytes, as an object, or as both."""
-        self._written.append(written)
-        self._sketches.append(sketch)
-        return len(self._written) - 1
+    def add(self, written: bytes) -> int:
+        """The code of one more sketch."""
+        self.written.append(written)
+        return len(self.written) - 1
 
     def sketch(self, code: int) -> Any:
-        found = self._sketches[code]
-        if found is None and code:
-            found = self._sketches[code] = self.kind.read(self._written[code])  # type: ignore[arg-type]
-        return found
-
-    def written(self, code: int) -> bytes | None:
-        found = self._written[code]
-        if found is None and code:
-            found = self._written[code] = self.kind.write(self._sketches[code])
-        return found
+        found = self.written[code]
+        return None if found is None else self.kind.read(found)
 
     def merged(self, codes: Codes) -> int:
         """The code of the sketch of several together."""
         which = codes.tobytes()
         found = self._merges.get(which)
         if found is None:
-            parts = [self.sketch(code) for code in codes.tolist()]
-            found = self._merges[which] = self.add(None, self.kind.merge(parts))
+            merged = self.kind.merge([self.sketch(code) for code in codes.tolist()])
+            found = self._merges[which] = self.add(self.kind.write(merged))
         return found
 
     def combined(self, left: Codes, right: Codes) -> Codes:
@@ -139,16 +130,14 @@ class SketchColumn:
     @staticmethod
     def of(kind: str, values: pa.Array) -> SketchColumn:
         """The column of an Arrow array of serialized sketches."""
-        return SketchColumn.from_distinct(kind, values, lambda value: (bytes(value), None))
+        return SketchColumn.from_distinct(kind, values, bytes)
 
     @staticmethod
-    def from_distinct(
-        kind: str, values: pa.Array, make: Callable[[Any], tuple[bytes | None, Any]]
-    ) -> SketchColumn:
+    def from_distinct(kind: str, values: pa.Array, make: Callable[[Any], bytes]) -> SketchColumn:
         """The column whose sketches are made of the distinct values of an array."""
         table = Table(KINDS[kind])
         encoded = values.dictionary_encode()
-        known = [0, *(table.add(*make(value)) for value in encoded.dictionary.to_pylist())]
+        known = [0, *(table.add(make(value)) for value in encoded.dictionary.to_pylist())]
         places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return SketchColumn(np.array(known, np.int64)[places + 1], table)
 
@@ -161,31 +150,24 @@ class SketchColumn:
         """Columns one after the other; the new table has the sketches in use."""
         table = Table(columns[0].table.kind)
         parts = []
-        by_bytes: dict[bytes, int] = {}
+        known: dict[bytes | None, int] = {None: 0}
         for column in columns:
-            used, places = np.unique(column.codes, return_inverse=True)
-            codes = [column._moved(code, table, by_bytes) for code in used.tolist()]
+            used, places = factorized(column.codes)
+            for written in (column.table.written[code] for code in used.tolist()):
+                if written is not None and written not in known:
+                    known[written] = table.add(written)
+            codes = [known[column.table.written[code]] for code in used.tolist()]
             parts.append(np.array(codes, np.int64)[places])
         return SketchColumn(np.concatenate(parts), table)
-
-    def _moved(self, code: int, table: Table, by_bytes: dict[bytes, int]) -> int:
-        written = self.table.written(code)
-        if written is None:
-            return 0
-        found = by_bytes.get(written)
-        if found is None:
-            found = by_bytes[written] = table.add(written, self.table._sketches[code])
-        return found
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @property
     def nbytes(self) -> int:
-        """About: the codes, and every sketch in use once."""
-        used = np.unique(self.codes).tolist()
-        held = sum(len(self.table._written[code] or b"") or _BYTES_PER_SKETCH for code in used)
-        return int(self.codes.nbytes) + held
+        """The codes, and every sketch in use once."""
+        used = factorized(self.codes)[0].tolist()
+        return int(self.codes.nbytes) + sum(len(self.table.written[code] or b"") for code in used)
 
     def take(self, positions: NDArray[Any]) -> SketchColumn:
         return SketchColumn(self.codes[positions], self.table)
@@ -211,13 +193,13 @@ class SketchColumn:
 
     def to_arrow(self) -> pa.Array:
         """The sketches as bytes, as state files have them."""
-        used, places = np.unique(self.codes, return_inverse=True)
-        written = [self.table.written(code) for code in used.tolist()]
+        used, places = factorized(self.codes)
+        written = [self.table.written[code] for code in used.tolist()]
         return pa.array(written, pa.binary()).take(pa.array(places))
 
     def distinct(self) -> tuple[list[Any], NDArray[Any]]:
         """The distinct sketches, None for none, and which of them each row has."""
-        used, places = np.unique(self.codes, return_inverse=True)
+        used, places = factorized(self.codes)
         return [self.table.sketch(code) for code in used.tolist()], places
 
 
@@ -246,10 +228,10 @@ class Merging:
 def of_single_values(values: pa.Array, log_k: int) -> SketchColumn:
     """Sketches of one value each, as Spark's `hll_sketch_agg` would make them; none for NULL."""
 
-    def make(value: Any) -> tuple[None, Any]:
+    def make(value: Any) -> bytes:
         sketch = ds.hll_sketch(log_k, ds.tgt_hll_type.HLL_8)
         sketch.update(value)
-        return None, sketch
+        return bytes(sketch.serialize_updatable())
 
     return SketchColumn.from_distinct("hll", values, make)
 

@@ -119,7 +119,7 @@ class NodeState:
             columns=columns,
             partials=partials,
         )
-        return both.select(order_of(keys, ends))
+        return both.select(_merge_order(keys, ends, len(self)))
 
     def narrowed(self, partials: Collection[str]) -> NodeState:
         """Without the partials that no live query reads."""
@@ -131,18 +131,36 @@ class NodeState:
             partials={name: p for name, p in self.partials.items() if name in partials},
         )
 
-    def sorted(self) -> NodeState:
-        return self.select(order_of(self.keys, self.ends))
-
 
 def order_of(keys: Array, ends: Array) -> Array:
-    """Positions in the order of (key, end). Ends are few, so a pair mostly is one integer."""
+    """Positions in the order of (key, end)."""
+    packed = _packed(keys, ends)
+    return np.lexsort((ends, keys)) if packed is None else np.argsort(packed)
+
+
+def _merge_order(keys: Array, ends: Array, first: int) -> Array:
+    """The same for two sorted parts, of which the first has so many rows."""
+    packed = _packed(keys, ends)
+    if packed is None:
+        return np.lexsort((ends, keys))
+    slots = np.searchsorted(packed[:first], packed[first:], side="right")
+    slots += np.arange(len(slots))
+    order = np.empty(len(packed), np.int64)
+    kept = np.ones(len(packed), bool)
+    kept[slots] = False
+    order[slots] = np.arange(first, len(packed))
+    order[kept] = np.arange(first)
+    return order
+
+
+def _packed(keys: Array, ends: Array) -> Array | None:
+    """The pairs as integers of the same order; ends are few. None if the integers are too large."""
     times, places = factorized(ends)
     if not len(times) or int(keys.max()) >= _PACKED_LIMIT // len(times):
-        return np.lexsort((ends, keys))
+        return None
     ranks = np.empty(len(times), np.int64)
     ranks[np.argsort(times)] = np.arange(len(times))
-    return np.argsort(keys * len(times) + ranks[places])
+    return keys * len(times) + ranks[places]
 
 
 EMPTY: Final = NodeState(
@@ -168,7 +186,8 @@ class Encoders:
 
 @dataclass(frozen=True)
 class Shards:
-    """Rows of a state file: fragments in no order, without members, and their signatures."""
+    """Rows of a state file, sorted by (key, end): fragments without members, and their
+    signatures."""
 
     node: Node
     rows: NodeState
@@ -206,7 +225,7 @@ def load(table: pa.Table, node: Node, encoders: Encoders) -> Shards:
         partials={p.name: p for p in node.partials},
     )
     signature = [arrays[signature_column(i)].to_numpy() for i in range(node.signature.columns)]
-    return Shards(node, rows, tuple(signature))
+    return Shards(node, rows, tuple(signature)).select(order_of(rows.keys, rows.ends))
 
 
 def partial_column(partial: Partial, node: Node, arrays: Mapping[str, pa.Array]) -> Stored:
