@@ -249,9 +249,13 @@ def wanted(table: pa.Table, own: Node) -> pa.Table:
     if own.keeps_all_rows or not table.num_rows:
         return table
     encoders = Encoders(own, own.id)
-    members = tuple(enumerate(own.predicates))
-    positions, _ = SignatureIndex(own, members).pairs(load(table, own, encoders), encoders.keys)
-    return table.take(pa.array(sorted(set(positions.tolist()))))
+    index = SignatureIndex(own, tuple(enumerate(own.predicates)))
+
+    def is_wanted(row: int) -> bool:
+        shards = load(table.slice(row, 1), own, encoders)
+        return len(index.pairs(shards, encoders.keys)[0]) > 0
+
+    return table.filter(pa.array([is_wanted(row) for row in range(table.num_rows)]))
 
 
 def lines(table: pa.Table) -> Counter[Any]:
