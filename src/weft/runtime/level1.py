@@ -65,7 +65,7 @@ def fragments(
     keys = {_made(i): stored(key.sql, key.type) for i, key in enumerate(node.keys)}
     lifted = {ROW_COUNT: COUNT_STAR.lift} | {p.name: p.lift for p in carried(node)}
     if counting_before is not None:
-        late = f"count_if({time} < {counting_before}L)"
+        late = f"count_if({is_late(stream, counting_before)})"
         lifted |= {MAX_EVENT: f"max({time})", LATE_ROWS: late}
 
     places = Places.of(node)
@@ -83,6 +83,19 @@ def fragments(
         )
 
     return _over(rows, text)
+
+
+def is_late(stream: StreamSchema, before: int) -> str:
+    """Whether a row's event time lies before a watermark, as Spark SQL.
+
+    A watermark changes from step to step. As a literal it would be part of the generated code,
+    which would be compiled for every micro-batch anew and never run hot. Spark passes constant arrays
+    beside the code; the place that is asked for depends on the row, so that it is no literal again.
+    """
+    place = f"CAST({quote(stream.time)} IS NULL AS int)"
+    return (
+        f"{stream.time_micros} < get(from_json('[{before}, {before}]', 'array<bigint>'), {place})"
+    )
 
 
 def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
