@@ -26,7 +26,7 @@ _ROUNDS_PER_NODE = 8
 class Costs:
     """What the search needs to know: prices per second, and the fragments of nodes.
 
-    `row` is for all rows of a second, `read` and `write` for one fragment, `node` for every node.
+    `row` is for one pass over all rows of a second, `read` and `write` for one fragment, `node` for every node.
     `out` gives the fragments per second of a set whose fragments end at so many edges per second.
     """
 
