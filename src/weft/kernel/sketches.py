@@ -78,10 +78,14 @@ KINDS: Final = {
 class Table:
     """Sketches under small numbers, as bytes; what a merge of some of them gave is remembered."""
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.written: list[bytes | None] = [None]
         self._merges: dict[bytes, int] = {}
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.name]
 
     def __len__(self) -> int:
         return len(self.written)
@@ -135,7 +139,7 @@ class SketchColumn:
     @staticmethod
     def from_distinct(kind: str, values: pa.Array, make: Callable[[Any], bytes]) -> SketchColumn:
         """The column whose sketches are made of the distinct values of an array."""
-        table = Table(KINDS[kind])
+        table = Table(kind)
         encoded = values.dictionary_encode()
         known = [0, *(table.add(make(value)) for value in encoded.dictionary.to_pylist())]
         places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -143,12 +147,12 @@ class SketchColumn:
 
     @staticmethod
     def absent(kind: str, length: int) -> SketchColumn:
-        return SketchColumn(np.zeros(length, np.int64), Table(KINDS[kind]))
+        return SketchColumn(np.zeros(length, np.int64), Table(kind))
 
     @staticmethod
     def concatenated(columns: Sequence[SketchColumn]) -> SketchColumn:
         """Columns one after the other; the new table has the sketches in use."""
-        table = Table(columns[0].table.kind)
+        table = Table(columns[0].table.name)
         parts = []
         known: dict[bytes | None, int] = {None: 0}
         for column in columns:
@@ -171,6 +175,12 @@ class SketchColumn:
 
     def take(self, positions: NDArray[Any]) -> SketchColumn:
         return SketchColumn(self.codes[positions], self.table)
+
+    def equal_until(self, places: NDArray[Any]) -> NDArray[Any]:
+        """The first place behind each given one that has another sketch."""
+        changes = np.flatnonzero(np.diff(self.codes)) + 1
+        ends: NDArray[Any] = np.append(changes, len(self.codes))
+        return ends[np.searchsorted(changes, places, side="right")]
 
     def over_runs(self, low: NDArray[Any], high: NDArray[Any]) -> SketchColumn:
         """The merges of runs that follow each other; runs of the same sketches share one."""
