@@ -1,10 +1,11 @@
 """Signatures in native Spark: the class of an attribute by a binary search, other conditions as bits.
 
-A cut's search over b sorted bounds is a chain of log b projections. Each looks at one element of a
+A cut with few bounds is searched by nested comparisons with them, a single expression. With many,
+the search over b sorted bounds is a chain of log b projections. Each looks at one element of a
 constant array, so that the generated code stays small and is compiled, whatever the number of
 conditions (`weft bench mixed --only equality`). An expression over all conditions
-would be too large for the JIT. Integers begin at a cell of a grid, close to their code. All is Spark SQL text, nested selects over a relation: one analysis
-for all steps.
+would be too large for the JIT. Integers begin at a cell of a grid, close to their code. All is Spark
+SQL text, nested selects over a relation: one analysis for all steps.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from functools import lru_cache
 from typing import Any
 
 from weft.algebra.aggregate import stored
-from weft.algebra.condition import Selection, Values, constant, is_point, union
+from weft.algebra.condition import Selection, Values, constant, constant_sql, is_point, union
 from weft.algebra.plan import Node, determined, over_columns
 from weft.algebra.signature import WORD_BITS, Cut
 from weft.algebra.types import INTEGRAL, SqlType
 from weft.kernel.state import key_column, signature_column
 
+_MOST_COMPARED = 32
 _FEWEST_FOR_A_GRID = 32
 _CELLS_PER_BOUND = 4
 _MOST_CELLS = 8192
@@ -165,6 +167,9 @@ def with_class(rows: Relation, cut: Cut, attribute: str, name: str) -> Relation:
 def _search(cut: Cut, attribute: str, name: str) -> list[dict[str, str]]:
     """The columns of each step of a search: the value, codes that come ever closer, the class."""
     value, count = f"{name}_value", len(cut.bounds)
+    if count <= _MOST_COMPARED:
+        compared = _compared(cut, value, 0, count)
+        return [{value: attribute}, {name: f"IF({value} IS NULL, {cut.classes[0]}, {compared})"}]
     bounds = _array([constant(bound.value, cut.type) for bound in cut.bounds], cut.type)
     befores = [not bound.after for bound in cut.bounds]
     code = f"{name}_0"
@@ -182,6 +187,18 @@ def _search(cut: Cut, attribute: str, name: str) -> list[dict[str, str]]:
     found = f"get({_array(cut.classes[1:], 'int')}, {code})"
     steps.append({name: f"IF({value} IS NULL, {cut.classes[0]}, {found})"})
     return steps
+
+
+def _compared(cut: Cut, value: str, low: int, high: int) -> str:
+    """The class of a value whose code is between two codes, by comparisons."""
+    classes = set(cut.classes[low + 1 : high + 2])
+    if len(classes) == 1:
+        return str(classes.pop())
+    middle = (low + high) // 2
+    bound = cut.bounds[middle]
+    above = f"{value} {'>' if bound.after else '>='} {constant_sql(bound.value, cut.type)}"
+    higher = _compared(cut, value, middle + 1, high)
+    return f"IF({above}, {higher}, {_compared(cut, value, low, middle)})"
 
 
 def _start(cut: Cut, value: str) -> tuple[str, int]:
