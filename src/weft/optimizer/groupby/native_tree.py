@@ -3,8 +3,11 @@
 The search is that of `greedy_tree`: from the flat tree, again and again the change that saves most,
 merging siblings below their union or deleting an intermediate. Under the price of `arrange` a
 change touches only the nodes that move and the one they move to, so that it is priced in time linear
-in these, without making a tree. A union whose price cannot pay even if it had no more groups than
-its largest child is not looked up at all.
+in these, without making a tree.
+
+How many groups a union has is the dearest question. A union saves at most what it would save if it had
+no more groups than its largest child: candidates are asked in the order of this bound, and not
+at all once it is below the best change found.
 
 Time per round: O(n²) unions of n siblings, O(n) tests for each.
 """
@@ -12,7 +15,7 @@ Time per round: O(n²) unions of n siblings, O(n) tests for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from weft.optimizer.groupby.aggregate_tree import AggregateTree, node_name
@@ -41,13 +44,15 @@ class Costs:
 
 @dataclass(frozen=True)
 class _Change:
-    """Children of `parent` that are computed from `target`; or, of an intermediate, nothing more."""
+    """Children of `parent` that are computed from `target`; or, of an intermediate, nothing more. Of
+    a `bound`, `saves` is the most that it can save."""
 
     saves: float
     parent: Attributes | None
     target: Attributes
     moved: tuple[Attributes, ...]
     deletes: bool = False
+    bound: bool = False
 
 
 @dataclass
@@ -80,12 +85,21 @@ class _Search:
         below: dict[Attributes | None, list[Attributes]] = {}
         for node, parent in self.parents.items():
             below.setdefault(parent, []).append(node)
+        candidates = [
+            change
+            for parent, children in below.items()
+            for change in self._changes(parent, children, below)
+        ]
         found: _Change | None = None
-        held = self._held
-        for parent, children in below.items():
-            for change in self._changes(parent, children, below, held):
-                if found is None or change.saves > found.saves:
-                    found = change
+        place, room = 0, self.costs.memory - self._held
+        for own, change in sorted(enumerate(candidates), key=lambda each: -each[1].saves):
+            if found is not None and change.saves < found.saves:
+                break
+            exact = self._exact(change, room) if change.bound else change
+            if exact is None:
+                continue
+            if found is None or (-exact.saves, own) < (-found.saves, place):
+                found, place = exact, own
         return found
 
     def _changes(
@@ -93,7 +107,6 @@ class _Search:
         parent: Attributes | None,
         children: Sequence[Attributes],
         below: dict[Attributes | None, list[Attributes]],
-        held: float,
     ) -> Iterator[_Change]:
         seen: set[Attributes] = set()
         for one, other in combinations(children, 2):
@@ -103,7 +116,7 @@ class _Search:
             seen.add(union)
             moved = tuple(child for child in children if child < union)
             if union not in self.parents:
-                yield from self._new(parent, union, moved, held)
+                yield self._new(parent, union, moved)
             elif self.parents[union] == parent:
                 yield self._onto(parent, union, moved, len(below.get(union, ())))
         for node in children:
@@ -111,24 +124,25 @@ class _Search:
                 yield self._without(parent, node, tuple(below.get(node, ())))
 
     def _new(
-        self,
-        parent: Attributes | None,
-        union: Attributes,
-        moved: tuple[Attributes, ...],
-        held: float,
-    ) -> Iterator[_Change]:
+        self, parent: Attributes | None, union: Attributes, moved: tuple[Attributes, ...]
+    ) -> _Change:
+        """A new intermediate, with the most that it can save."""
+        least = max(self.outs[node] for node in moved)
+        return _Change(self._saved(parent, moved, least), parent, union, moved, bound=True)
+
+    def _exact(self, change: _Change, room: float) -> _Change | None:
+        """What a new intermediate does save, None if it does not fit into the memory."""
+        if room < float("inf") and self.costs.groups(change.target) > room:
+            return None
+        edges = max(self.edges[node] for node in change.moved)
+        out = self.costs.out(change.target, edges)
+        saves = self._saved(change.parent, change.moved, out)
+        return replace(change, saves=saves, bound=False)
+
+    def _saved(self, parent: Attributes | None, moved: tuple[Attributes, ...], out: float) -> float:
         read = self._read(parent)
-
-        def saves(out: float) -> float:
-            made = read + out * self.costs.write + self.costs.node
-            return len(moved) * (read - out * self.costs.read) - made
-
-        if saves(max(self.outs[node] for node in moved)) <= 0:
-            return
-        if held + self.costs.groups(union) > self.costs.memory:
-            return
-        edges = max(self.edges[node] for node in moved)
-        yield _Change(saves(self.costs.out(union, edges)), parent, union, moved)
+        made = read + out * self.costs.write + self.costs.node
+        return len(moved) * (read - out * self.costs.read) - made
 
     def _onto(
         self, parent: Attributes | None, target: Attributes, moved: tuple[Attributes, ...], had: int
