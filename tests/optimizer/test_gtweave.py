@@ -7,6 +7,7 @@ q_d (5,4) by CD, as (range, slide) and group-by.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -27,7 +28,7 @@ from weft.optimizer.groupby.arrange import NATIVE
 from weft.optimizer.groupby.planner import ALLOCATORS, plan_tree
 from weft.optimizer.groupby.statistics import GroupStatistics
 from weft.optimizer.gtweave import nodes_read, share
-from weft.optimizer.weaving import WindowWeaving, check_sharing
+from weft.optimizer.weaving import WindowWeaving, arranging, check_sharing
 from weft.optimizer.windows.cost import TriOps
 from weft.optimizer.windows.triweave import triweave
 from weft.optimizer.windows.workload import Windowed, Workload
@@ -113,6 +114,24 @@ def test_a_shared_plan_has_the_tree_of_figure_7a() -> None:
         ("", "AC", False),
         ("", "CD", False),
     }
+
+
+def test_a_plan_is_compared_by_the_price_that_chose_its_tree() -> None:
+    """A pass over the rows costs a job; a node below does not."""
+    queries = [example_query(name) for name in EXAMPLE]
+    sharing = Sharing(rate=1000.0, step=1.0)
+    tree = share(1, LETTERS, queries, {}, WindowWeaving(sharing, known_groups))
+    flat = share(
+        1,
+        LETTERS,
+        queries,
+        {},
+        WindowWeaving(replace(sharing, passes=("predicates", "windows")), known_groups),
+    )
+    own = arranging(sharing, known_groups)
+    passes = [sum(node.parent is None for node in plan.nodes) for plan in (tree, flat)]
+    assert passes == [1, 4]
+    assert own.seconds(flat.nodes) - own.seconds(tree.nodes) > 2 * own.prices.job
 
 
 def equation_4(parts: Sequence[str], rate: Fraction) -> Fraction:

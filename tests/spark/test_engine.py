@@ -80,6 +80,22 @@ def test_late_rows_and_null_times_are_dropped_counted_and_shown(
     assert again.query("q").late == 2
 
 
+def test_a_batch_without_event_times_below_a_deep_tree(spark: SparkSession, tmp_path: Path) -> None:
+    """Nodes of all levels have no fragments then, and the rows are counted."""
+    full: Batch = [(t, "ab"[t % 2], t % 3) for t in range(30)]
+    batches: list[Batch] = [full, [(None, "a", 1)] * 5, [(t + 60, k, v) for t, k, v in full if t]]
+    queries = {
+        "fine": "SELECT k, v, count(*) AS n FROM s GROUP BY window(ts, '1 second'), k, v",
+        "middle": "SELECT k, count(*) AS n FROM s GROUP BY window(ts, '20 seconds'), k",
+        "coarse": "SELECT count(*) AS n FROM s GROUP BY window(ts, '20 seconds')",
+    }
+    w, run = started(spark, tmp_path, batches, queries, assumed_rate=1e5)
+    nodes = {node.id: node.parent for node in w.plan("s").nodes}
+    assert any(nodes.get(parent or "") for parent in nodes.values()), "no tree of three levels"
+    assert sum(p["null_times"] for p in run.recentProgress) == 5
+    assert rows_of(w, "coarse") == [(10,), (19,), (20,)]
+
+
 def test_a_failing_query_is_quarantined_and_the_others_go_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -212,6 +228,29 @@ def test_time_and_delay_are_inferred_from_a_watermark(spark: SparkSession, tmp_p
     w.add_stream("s", make_stream(w._spark, tmp_path, []).withWatermark("ts", "90 seconds"))
     schema = w._registry.sources["s"].schema
     assert (schema.time, schema.delay) == ("ts", 90 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kernel", "foo"),
+        ("lanes", 0),
+        ("assumed_rate", float("nan")),
+        ("assumed_rate", 0),
+        ("replan_drift", 0),
+        ("memory_budget", 1.5),
+        ("memory_budget", "x"),
+        ("passes", "windows"),
+        ("passes", None),
+        ("budget", 1),
+    ],
+)
+def test_settings_that_mean_nothing(
+    spark: SparkSession, tmp_path: Path, name: str, value: Any
+) -> None:
+    with pytest.raises(weft.RunError, match=name):
+        weft.Weft(spark, tmp_path / "checkpoint", **{name: value})
+    assert not (tmp_path / "checkpoint").exists()
 
 
 def test_other_misuse(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 A column of sketches is an array of codes and a table of the distinct sketches that they stand for, as
 in a dictionary-encoded column: fragments of few rows often have equal sketches, and then each merge
 and each estimate is made once. Code 0 is no sketch. A table only grows, so codes stay valid;
-concatenating columns makes a new one of the sketches in use.
+concatenating columns makes a new one of the sketches in use. Columns that are parts of one share
+its table, also between threads.
 
 Merging a sketch of distinct values with itself changes nothing (`idempotent`); quantile sketches
 would count twice.
@@ -11,6 +12,7 @@ would count twice.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -82,6 +84,7 @@ class Table:
         self.name = name
         self.written: list[bytes | None] = [None]
         self._merges: dict[bytes, int] = {}
+        self._lock = threading.Lock()
 
     @property
     def kind(self) -> Kind:
@@ -92,8 +95,9 @@ class Table:
 
     def add(self, written: bytes) -> int:
         """The code of one more sketch."""
-        self.written.append(written)
-        return len(self.written) - 1
+        with self._lock:
+            self.written.append(written)
+            return len(self.written) - 1
 
     def sketch(self, code: int) -> Any:
         found = self.written[code]

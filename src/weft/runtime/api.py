@@ -37,7 +37,7 @@ from weft.runtime.replanning import group_counts, measured_sharing
 from weft.runtime.rowloom import RowLoom, row_settings
 from weft.runtime.run import Run, StreamRun
 from weft.runtime.sampling import Sampling
-from weft.runtime.settings import Settings, check_settings
+from weft.runtime.settings import settings_of
 from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder
 from weft.runtime.sources import Source, fallback_frame, source
 from weft.runtime.step import Hooks
@@ -62,9 +62,8 @@ class Weft:
         **settings: Any,
     ) -> None:
         self._spark = spark
-        self._settings = Settings(**settings)
+        self._settings = settings_of(settings)
         check_sharing(measured_sharing(self._settings, None))
-        check_settings(self._settings)
         self._storage = Storage(os.fspath(checkpoint))
         lanes = self._settings.lanes or max(2, spark.sparkContext.defaultParallelism)
         self._identity = open_checkpoint(self._storage, project, lanes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
 from pyspark.sql import SparkSession
 
@@ -11,6 +12,8 @@ from weft.algebra.plan import PASSES
 from weft.errors import RunError
 from weft.optimizer.groupby.arrange import NATIVE
 
+Kernel = Literal["auto", "driver", "lanes"]
+KERNELS = get_args(Kernel)
 SESSION_SETTINGS = {
     "time_zone": "spark.sql.session.timeZone",
     "ansi": "spark.sql.ansi.enabled",
@@ -34,7 +37,7 @@ class Settings:
     `statistics_every`: every how many micro-batches one is sampled (docs/statistics.md); 0: none.
     """
 
-    kernel: Literal["auto", "driver", "lanes"] = "auto"
+    kernel: Kernel = "auto"
     driver_cap_bytes: int = 1 << 30
     lanes: int | None = None
     idle_seconds: float = 1.0
@@ -50,16 +53,46 @@ class Settings:
     statistics_every: int = 20
 
 
+def settings_of(values: dict[str, Any]) -> Settings:
+    """The settings of keyword arguments; refuses names that there are not."""
+    known = [each.name for each in fields(Settings)]
+    for name in values:
+        if name not in known:
+            listed = ", ".join(known)
+            raise RunError("UNKNOWN_SETTING", name="setting", value=name, known=listed)
+    settings = Settings(**values)
+    check_settings(settings)
+    return settings
+
+
 def check_settings(settings: Settings) -> None:
     """Refuse values that mean nothing."""
-    every = settings.statistics_every
-    if type(every) is not int or every < 0:
-        raise RunError(
-            "BAD_SETTING",
-            name="statistics_every",
-            value=every,
-            detail="give a number of micro-batches, 0 for none",
-        )
+    lanes, budget, rate = settings.lanes, settings.memory_budget, settings.assumed_rate
+    drift, passes = settings.replan_drift, settings.passes
+    meant = {
+        "kernel": (settings.kernel in KERNELS, f"there are {', '.join(KERNELS)}"),
+        "lanes": (lanes is None or _whole(lanes, 1), "give a number of lanes, or none"),
+        "assumed_rate": (_number(rate) and 0 < rate < math.inf, "give rows per second"),
+        "replan_drift": (_number(drift) and drift >= 1, "give a factor of 1 or more"),
+        "memory_budget": (budget is None or _whole(budget, 0), "give a number of groups, or none"),
+        "passes": (isinstance(passes, (tuple, list)), f"give a tuple of {', '.join(PASSES)}"),
+        "statistics_every": (
+            _whole(settings.statistics_every, 0),
+            "give a number of micro-batches, 0 for none",
+        ),
+    }
+    for name, (holds, detail) in meant.items():
+        if not holds:
+            value = getattr(settings, name)
+            raise RunError("BAD_SETTING", name=name, value=value, detail=detail)
+
+
+def _whole(value: object, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def session_settings(spark: SparkSession) -> dict[str, str]:

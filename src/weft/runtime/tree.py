@@ -43,6 +43,9 @@ def write_tree(
             frame = from_rows(node)
         else:
             above = written[node.parent]
+            if not above.files:
+                written[node.id] = _Written(node, None, [])
+                return
             small = None if lanes else above.on_driver(log)
             if small is not None and small.can_derive(node):
                 files = [_derive(small, node, work, log, plan.version)]
@@ -71,9 +74,6 @@ class _Written:
     def frame(self, spark: SparkSession, log: StreamLog) -> DataFrame:
         paths = [log.storage.spark_path(entry["name"]) for entry in self.files]
         reader = spark.read if self.schema is None else spark.read.schema(self.schema)
-        if not paths:
-            assert self.schema is not None, "what is derived has rows"
-            return spark.createDataFrame([], self.schema)
         frame = reader.parquet(*paths)
         return frame.coalesce(1) if self._rows <= _SMALL else frame
 
@@ -83,7 +83,7 @@ class _Written:
 
     def on_driver(self, log: StreamLog) -> Parent | None:
         """The fragments for children to be computed on the driver, None if they are too many."""
-        if not self.files or self._rows > _SMALL:
+        if self._rows > _SMALL:
             return None
         return self._loaded(log)
 

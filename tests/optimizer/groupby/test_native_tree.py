@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,3 +92,18 @@ def test_it_is_about_as_good_as_pricing_every_change(
 
     ours = price(native_tree(edges, given_), edges, given_)
     assert ours <= greedy_tree(edges, priced).cost * 1.1
+
+
+@pytest.mark.parametrize("count", [150, 400])
+def test_many_sets_are_bundled_where_a_pass_is_dear(count: int) -> None:
+    """Every pair of them could be merged; a pass over the rows costs more than anything else."""
+    sets = {frozenset({"k", f"a{number}"}): 1.0 for number in range(count)}
+
+    def out(node: frozenset[str], edges: float) -> float:
+        return edges * min(2.0 ** (len(node) - 1), 1000.0)
+
+    dear = Costs(1e5, 0.4, 3.0, 1.0, out, lambda node: out(node, 1.0), float("inf"))
+    tree = native_tree(sets, dear)
+    assert len([branch for parent, branch in tree.walk() if parent is None]) == 1
+    cheap = Costs(1.0, 0.4, 3.0, 1.0, out, lambda node: out(node, 1.0), float("inf"))
+    assert len(native_tree(sets, cheap).intermediates()) == 0

@@ -160,10 +160,10 @@ class Arranging:
             edges = float(edge_rate(node.fragments.edge_classes).per(SECOND))
             out = edges * known.within(attributes(node), self.rate / edges)
             outs[node.id] = out
-            into = self.rate * self.prices.row
+            into = self.rate * self.prices.row + self.prices.job / self.step
             if node.parent is not None:
                 into = outs[node.parent] * self.prices.read
-            total += into + out * self.prices.write + self.prices.job / self.step
+            total += into + out * self.prices.write + self.prices.node / self.step
         return total
 
     def _statistics(self, draft: _Draft) -> FragmentGroups:

@@ -7,7 +7,8 @@ in these, without making a tree.
 
 How many groups a union has is the dearest question. A union saves at most what it would save if it had
 no more groups than its largest child: candidates are asked in the order of this bound, and not
-at all once it is below the best change found.
+at all once it is below the best change found. Candidates are kept for every node until its children
+change. Of more than eighty nodes that read the stream, neighbours by name are merged first.
 
 Time per round: O(n²) unions of n siblings, O(n) tests for each.
 """
@@ -22,6 +23,11 @@ from weft.optimizer.groupby.aggregate_tree import AggregateTree, node_name
 
 Attributes = frozenset[str]
 THRESHOLD = 1e-3
+MOST_SIBLINGS = 80
+"""Nodes of which all pairs are tried; of more, only those that are near by name. Where more read the
+stream, neighbours are merged first until so many are left:"""
+_LEFT = 32
+_Masked = tuple[Attributes, int]
 _ROUNDS_PER_NODE = 8
 
 
@@ -62,8 +68,14 @@ class _Search:
     edges: dict[Attributes, float]
     parents: dict[Attributes, Attributes | None] = field(default_factory=dict)
     outs: dict[Attributes, float] = field(default_factory=dict)
+    _known: dict[Attributes | None, list[_Change]] = field(default_factory=dict)
+    """The candidates among the children of a node, until these change."""
+    _masks: dict[Attributes, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._places = {
+            name: place for place, name in enumerate(sorted(frozenset().union(*self.asked)))
+        }
         self.parents = dict.fromkeys(sorted(self.asked, key=node_name))
         self.outs = {node: self.costs.out(node, self.edges[node]) for node in self.parents}
 
@@ -71,6 +83,11 @@ class _Search:
     def total(self) -> float:
         own = sum(out * self.costs.write + self.costs.node for out in self.outs.values())
         return own + sum(self._read(parent) for parent in self.parents.values())
+
+    @property
+    def first(self) -> int:
+        """How many nodes are computed from the stream."""
+        return sum(parent is None for parent in self.parents.values())
 
     @property
     def _held(self) -> float:
@@ -85,11 +102,10 @@ class _Search:
         below: dict[Attributes | None, list[Attributes]] = {}
         for node, parent in self.parents.items():
             below.setdefault(parent, []).append(node)
-        candidates = [
-            change
-            for parent, children in below.items()
-            for change in self._changes(parent, children, below)
-        ]
+        for parent, children in below.items():
+            if parent not in self._known:
+                self._known[parent] = list(self._changes(parent, children, below))
+        candidates = [change for parent in below for change in self._known[parent]]
         found: _Change | None = None
         place, room = 0, self.costs.memory - self._held
         for own, change in sorted(enumerate(candidates), key=lambda each: -each[1].saves):
@@ -108,13 +124,17 @@ class _Search:
         children: Sequence[Attributes],
         below: dict[Attributes | None, list[Attributes]],
     ) -> Iterator[_Change]:
-        seen: set[Attributes] = set()
-        for one, other in combinations(children, 2):
-            union = one | other
-            if union == parent or union in seen:
+        masks = [(child, self._mask(child)) for child in children]
+        seen = {None if parent is None else self._mask(parent)}
+        few = len(masks) <= MOST_SIBLINGS
+        for (one, first), (other, second) in combinations(masks, 2) if few else _near(masks):
+            both = first | second
+            if both in seen:
                 continue
-            seen.add(union)
-            moved = tuple(child for child in children if child < union)
+            seen.add(both)
+            union = one | other
+            tried = masks if few else [(one, first), (other, second)]
+            moved = tuple(child for child, own in tried if own | both == both and own != both)
             if union not in self.parents:
                 yield self._new(parent, union, moved)
             elif self.parents[union] == parent:
@@ -122,6 +142,28 @@ class _Search:
         for node in children:
             if node not in self.asked:
                 yield self._without(parent, node, tuple(below.get(node, ())))
+
+    def _mask(self, node: Attributes) -> int:
+        """The attributes as bits: subsets of these are found faster."""
+        found = self._masks.get(node)
+        if found is None:
+            found = self._masks[node] = sum(1 << self._places[name] for name in node)
+        return found
+
+    def halve(self) -> bool:
+        """Merge neighbours among the nodes that are computed from the stream, in the order of their
+        names, where it saves; whether it did."""
+        first = [node for node, parent in self.parents.items() if parent is None]
+        room = self.costs.memory - self._held
+        for one, other in zip(first[::2], first[1::2], strict=False):
+            union = one | other
+            if union in self.parents:
+                continue
+            change = self._exact(self._new(None, union, (one, other)), room)
+            if change is not None and change.saves > 0:
+                self.apply(change)
+                room = self.costs.memory - self._held
+        return self.first < len(first)
 
     def _new(
         self, parent: Attributes | None, union: Attributes, moved: tuple[Attributes, ...]
@@ -162,6 +204,9 @@ class _Search:
         return _Change(saves, parent, node, children, deletes=True)
 
     def apply(self, change: _Change) -> None:
+        above = None if change.parent is None else self.parents[change.parent]
+        for touched in (above, change.parent, change.target):
+            self._known.pop(touched, None)
         if change.deletes:
             del self.parents[change.target], self.outs[change.target], self.edges[change.target]
             self.parents |= dict.fromkeys(change.moved, change.parent)
@@ -174,6 +219,14 @@ class _Search:
         self.parents |= dict.fromkeys(change.moved, change.target)
 
 
+def _near(children: Sequence[_Masked]) -> Iterator[tuple[_Masked, _Masked]]:
+    """As many pairs as the most siblings have, of children near each other."""
+    reach = max(MOST_SIBLINGS**2 // 2 // len(children), 1)
+    for place, one in enumerate(children):
+        for other in children[place + 1 : place + 1 + reach]:
+            yield one, other
+
+
 def native_tree(edges: dict[Attributes, float], costs: Costs) -> AggregateTree:
     """The aggregate tree of group-by sets, given the edges per second of each.
 
@@ -184,6 +237,9 @@ def native_tree(edges: dict[Attributes, float], costs: Costs) -> AggregateTree:
     <stream: [<a,b,c*: [<a,b>, <b,c>]>]>
     """
     search = _Search(costs, frozenset(edges), dict(edges))
+    if search.first > MOST_SIBLINGS:
+        while search.first > _LEFT and search.halve():
+            pass
     for _ in range(_ROUNDS_PER_NODE * len(edges) + 1):
         change = search.best()
         if change is None or change.saves <= THRESHOLD * search.total:
