@@ -64,7 +64,7 @@ class Options:
     repeats: int = 3
     plain_queries: int = 4
     plain_batches: int = 1
-    epochs: int = 4
+    epochs: int = 2
     work: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "weft-bench")
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class MixedBench:
         stream = self._bids(MANY, self._options.many_millions)
         queries = mixed_queries(QUERIES, MANY)
         runs = {"floor": self._floor, "weft": self._weft("weft, 1000 mixed, many keys", queries)}
-        found = self._take_turns(runs, stream, repeats=1, warm=False)
+        found = self._take_turns(runs, stream, repeats=1, warm=0)
         ours, lowest = found["weft"], found["floor"]
         ratio = ours.rows_per_second / lowest.rows_per_second
         name = "1000 mixed queries, many keys, against the floor"
@@ -136,6 +136,7 @@ class MixedBench:
             {"weft": self._weft("weft, 78 pairs", queries, epochs), "sets": self._grouping_sets},
             stream,
             repeats=1,
+            warm=1,
         )
         ours, theirs = found["weft"], found["sets"]
         return [
@@ -278,10 +279,12 @@ class MixedBench:
         contenders: Mapping[str, Contender],
         stream: StoredStream,
         repeats: int | None = None,
-        warm: bool = True,
+        warm: int | None = None,
     ) -> dict[str, Measurement]:
-        """Warm up every contender, then let them take turns."""
-        beginning = stream.first(min(stream.files, self._options.batch_millions)) if warm else None
+        """Warm up every contender on so many files (default: a micro-batch), then let them take
+        turns."""
+        files = min(stream.files, self._options.batch_millions) if warm is None else warm
+        beginning = stream.first(files) if files else None
         turns = repeats or self._options.repeats
         found = take_turns(contenders, stream, turns, self._say, beginning)
         self.measurements += found.values()
