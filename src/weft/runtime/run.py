@@ -49,6 +49,8 @@ class StreamRun:
         self._columns_in_use, self._projected = columns_in_use, projected
         self._idle_seconds = idle_seconds
         self._stopping = threading.Event()
+        self._restarting = threading.Lock()
+        """Held while one of Spark's queries is replaced by another."""
         self._query: StreamingQuery | None = None
         self._active_at = time.monotonic()
         self._busy = False
@@ -95,10 +97,13 @@ class StreamRun:
             try:
                 query.processAllAvailable()
             except StreamingQueryException:
-                if self.error is not None or query is self._query:
+                with self._restarting:
+                    ended = self.error is not None or query is self._query
+                if ended:
                     raise (self.error or RunError("NOT_RUNNING")) from None
-            if query is self._query:
-                break
+            with self._restarting:
+                if query is self._query:
+                    break
         if self.error is None and self.is_active:
             self._loom.flush(self._spark)
 
@@ -144,8 +149,9 @@ class StreamRun:
                         self._loom.flush(self._spark)
                     return
                 if not set(self._columns_in_use()) <= set(self.columns):
-                    self._halt()
-                    self._start_query()
+                    with self._restarting:
+                        self._halt()
+                        self._start_query()
                     continue
                 self._flush_if_idle(self._query)
             self._halt()
