@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weft.kernel.failure import QueryFailure
 from weft.kernel.program import Program, Shape
+from weft.kernel.state import FRAGMENT_END, ROW_COUNT
 from weft.kernel.weave import Step, counted_operations, late, weave
 from weft.runtime.lanes import LaneWork, run_lanes
 from weft.runtime.log import Entry, StreamLog
@@ -62,9 +64,22 @@ def weave_here(
     state = opened.with_rows(program, new)
     woven = weave(program, state.states, state.encoders, step)
     operations = counted_operations(program, new, woven)
+    operations["level1"] += _passed_on(work, log, program)
     return Outcome(
         woven.families, woven.unfinished, woven.failures, counted, operations, state=state
     )
+
+
+def _passed_on(work: StepWork, log: StreamLog, program: Program) -> int:
+    """The rows that went into intermediates of the first level, which no query reads."""
+    first = {node.id for node in program.plan.nodes if node.intermediate and node.parent is None}
+    rows = 0
+    for entry in work.passing_files:
+        if entry["node"] in first:
+            table = log.storage.read_table(entry["name"], [FRAGMENT_END, ROW_COUNT])
+            timed = table.filter(table.column(FRAGMENT_END).is_valid())
+            rows += pc.sum(timed.column(ROW_COUNT)).as_py() or 0
+    return rows
 
 
 def weave_in_lanes(
@@ -101,7 +116,9 @@ def weave_in_lanes(
             owner=target.owner,
         ),
     )
-    outcome = Outcome({}, found.unfinished, found.failures, found.late, found.operations)
+    operations = {**found.operations}
+    operations["level1"] = operations.get("level1", 0) + _passed_on(work, log, program)
+    outcome = Outcome({}, found.unfinished, found.failures, found.late, operations)
     if store is not None:
         outcome.written = [{**entry, "root": store.place} for entry in found.results]
         return outcome
