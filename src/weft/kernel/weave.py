@@ -87,7 +87,7 @@ def counted_operations(
 ) -> dict[str, int]:
     """The aggregate operations of a step at each level, as the papers count them: rows into
     fragments, fragments into coarse fragments, fragments into windows. What passes through the
-    aggregate tree below the first level, and through intermediates, is not counted."""
+    aggregate tree below the first level is not counted, nor here what intermediates take in."""
     level1 = sum(
         int(shards.rows.counts.sum())
         for node in program.plan.nodes
