@@ -20,7 +20,7 @@ START = 1_700_000_000 * SECOND
 DDL = "ts timestamp, k string, v bigint"
 BY_K = "FROM s GROUP BY window(ts, '10 seconds'), k"
 
-Batch = list[tuple[int | None, str, int]]
+Batch = list[tuple[int | None, str | None, int]]
 
 
 def make_stream(spark: SparkSession, folder: Path, batches: list[Batch]) -> DataFrame:

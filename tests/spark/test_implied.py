@@ -8,10 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from tests.spark.test_engine import Batch, rows_of, started
 
+from weft.algebra.aggregate import Aggregate, lift
+from weft.algebra.plan import Fragments, Node
+from weft.algebra.scalar import Expression
 from weft.kernel.sketches import estimates, of_single_values
+from weft.kernel.state import partial_column
 
+TEXT = Expression("`k`", "string", ("k",))
+(SKETCH,) = lift(Aggregate("approx_count_distinct", (TEXT,), "bigint"), "unix_micros(ts)", None)
 WINDOW = "window(ts, '10 seconds')"
 QUERIES = {
     "of_k": f"SELECT k, approx_count_distinct(k) AS n FROM s GROUP BY k, {WINDOW}",
@@ -24,7 +31,7 @@ QUERIES = {
     "times": f"SELECT ts, approx_count_distinct(ts) AS n FROM s GROUP BY ts, {WINDOW}",
 }
 BATCHES: list[Batch] = [
-    [(t, [None, "", "a", "ä"][t % 4], t % 3) for t in range(10)],  # type: ignore[misc]
+    [(t, [None, "", "a", "ä"][t % 4], t % 3) for t in range(10)],
     [(t, "a", t % 5) for t in range(10, 20)],
     [(30, "b", 1)],
     [(60, "b", 1)],
@@ -66,9 +73,19 @@ def test_a_sketch_of_one_value_is_that_of_spark(spark: SparkSession) -> None:
     assert estimates(own).tolist() == [1] * 4
 
 
+def test_a_sketch_of_one_text_is_that_of_spark(spark: SparkSession) -> None:
+    """Of the text as `hll_sketch_agg` gets it, which ignores empty ones."""
+    node = Node("n", (TEXT,), 1, (), True, (SKETCH,), Fragments(pane=1))
+    texts = spark.sql("SELECT * FROM VALUES (''), ('a'), ('ä'), ('_') AS t(k)")
+    found = texts.groupBy("k").agg(F.expr(SKETCH.lift)).toArrow()
+    (own,) = partial_column(SKETCH, node, {"k0": found.column(0).combine_chunks()})
+    assert own.to_arrow().to_pylist() == found.column(1).to_pylist()
+
+
 def test_other_watermarks_need_no_other_code(spark: SparkSession, tmp_path: Path) -> None:
     """A watermark in the generated code would make it new in every step."""
-    metrics = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics  # type: ignore[union-attr]
+    assert spark._jvm is not None
+    metrics = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
     queries = {name: QUERIES[name] for name in ("of_k", "of_v")}
 
     def compiled_for(shift: int) -> int:

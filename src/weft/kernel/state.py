@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weft.algebra.aggregate import stored_type
 from weft.algebra.implied import implied
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Node
@@ -178,7 +179,7 @@ class Encoders:
 
     def __init__(self, node: Node, group: str, groups: KeyEncoder | None = None) -> None:
         self.group = group
-        types = [arrow_type(_stored(type_)) for type_ in node.key_types]
+        types = [arrow_type(stored_type(type_)) for type_ in node.key_types]
         self.groups = groups or KeyEncoder(types[: node.group_keys])
         distinct = len(node.keys) > node.group_keys
         self.keys = KeyEncoder(types) if distinct else self.groups
@@ -243,7 +244,3 @@ def partial_column(partial: Partial, node: Node, arrays: Mapping[str, pa.Array])
 def _column(state: NodeState, partial: Partial) -> Stored:
     found = state.columns.get(partial.name)
     return partial_columns.absent(partial, len(state)) if found is None else found
-
-
-def _stored(type_: str) -> str:
-    return "bigint" if type_ == "timestamp" else type_
