@@ -35,7 +35,8 @@ _ROUNDS_PER_NODE = 8
 class Costs:
     """What the search needs to know: prices per second, and the fragments of nodes.
 
-    `row` is for one pass over all rows of a second, `read` and `write` for one fragment, `node` for every node.
+    `row` is for one pass over all rows of a second, `read` and `write` for one fragment, `node` for
+    every node.
     `out` gives the fragments per second of a set whose fragments end at so many edges per second.
     """
 
@@ -182,6 +183,7 @@ class _Search:
         return replace(change, saves=saves, bound=False)
 
     def _saved(self, parent: Attributes | None, moved: tuple[Attributes, ...], out: float) -> float:
+        """What an intermediate of so many fragments saves: its children read it, not the parent."""
         read = self._read(parent)
         made = read + out * self.costs.write + self.costs.node
         return len(moved) * (read - out * self.costs.read) - made
@@ -198,9 +200,7 @@ class _Search:
     def _without(
         self, parent: Attributes | None, node: Attributes, children: tuple[Attributes, ...]
     ) -> _Change:
-        read, out = self._read(parent), self.outs[node]
-        made = read + out * self.costs.write + self.costs.node
-        saves = made - len(children) * (read - out * self.costs.read)
+        saves = -self._saved(parent, children, self.outs[node])
         return _Change(saves, parent, node, children, deletes=True)
 
     def apply(self, change: _Change) -> None:
