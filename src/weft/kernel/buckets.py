@@ -48,8 +48,11 @@ def hashes(keys: Sequence[pa.Array]) -> Array:
     found = np.full(len(keys[0]), _SEED, np.uint32)
     with np.errstate(over="ignore"):
         for column in keys:
-            valid = column.is_valid().to_numpy(zero_copy_only=False)
-            found = np.where(valid, _hash(column, found), found)
+            hashed = _hash(column, found)
+            if column.null_count:
+                valid = column.is_valid().to_numpy(zero_copy_only=False)
+                hashed = np.where(valid, hashed, found)
+            found = hashed
     return found.view(np.int32)
 
 
@@ -104,17 +107,28 @@ def _strings(column: pa.Array, seed: Array) -> Array:
 
 def _step(state: Array, word: Array) -> Array:
     word = word * _C1
-    word = (word << np.uint32(15)) | (word >> np.uint32(17))
-    state = state ^ (word * _C2)
-    state = (state << np.uint32(13)) | (state >> np.uint32(19))
-    return state * np.uint32(5) + np.uint32(0xE6546B64)
+    word = _rotated(word, 15)
+    word *= _C2
+    word ^= state
+    state = _rotated(word, 13)
+    state *= np.uint32(5)
+    state += np.uint32(0xE6546B64)
+    return state
+
+
+def _rotated(words: Array, left: int) -> Array:
+    """The words rotated; the array given is used up."""
+    low = words >> np.uint32(32 - left)
+    words <<= np.uint32(left)
+    low |= words
+    return low
 
 
 def _mixed_in(state: Array, length: Array | np.uint32) -> Array:
     state = state ^ length
-    state = state ^ (state >> np.uint32(16))
-    state = state * np.uint32(0x85EBCA6B)
-    state = state ^ (state >> np.uint32(13))
-    state = state * np.uint32(0xC2B2AE35)
-    found: Array = state ^ (state >> np.uint32(16))
-    return found
+    state ^= state >> np.uint32(16)
+    state *= np.uint32(0x85EBCA6B)
+    state ^= state >> np.uint32(13)
+    state *= np.uint32(0xC2B2AE35)
+    state ^= state >> np.uint32(16)
+    return state

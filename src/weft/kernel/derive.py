@@ -22,11 +22,11 @@ from weft.kernel.buckets import buckets, can_hash
 from weft.kernel.classify import classes
 from weft.kernel.coalesce import coarse_ends
 from weft.kernel.columns import Stored
-from weft.kernel.combine import over_runs
+from weft.kernel.combine import over_runs, ranges_of_runs
 from weft.kernel.keys import hashable
 from weft.kernel.operations import Array
-from weft.kernel.ranges import PrefixSums
 from weft.kernel.sketches import SketchColumn
+from weft.kernel.sorting import ordered
 from weft.kernel.state import (
     BUCKET,
     FRAGMENT_END,
@@ -52,6 +52,7 @@ class Parent:
         table = table.combine_chunks()
         self.rows = table.num_rows
         self._arrays = {name: single(table.column(name)) for name in table.column_names}
+        self._ends, self._end_places = factorized(self._arrays[FRAGMENT_END].to_numpy())
         self._codes: dict[str, tuple[Array, int]] = {}
         self._stored: dict[str, Stored] = {}
 
@@ -67,20 +68,21 @@ class Parent:
         """The fragments of a child."""
         places = self._places(node)
         names = [places[key.sql] for key in node.keys]
-        ends = coarse_ends(self._arrays[FRAGMENT_END].to_numpy(), node.fragments)
+        ends, which = factorized(coarse_ends(self._ends, node.fragments))
+        end_codes = which[self._end_places]
         signature = self._signature(node)
-        grouping = [_coded(ends), *(_coded(column) for column in signature)]
+        grouping = [(end_codes, max(len(ends), 1)), *(_coded(column) for column in signature)]
         grouping += [self._code(name) for name in names]
         order, low = _grouped(grouping, self.rows)
         high = np.append(low[1:], self.rows)
         first = order[low]
         taken = pa.array(first)
         keys = [self._arrays[name].take(taken) for name in names]
-        found: dict[str, object] = {FRAGMENT_END: ends[first]}
+        found: dict[str, object] = {FRAGMENT_END: ends[end_codes[first]]}
         found |= {signature_column(i): column[first] for i, column in enumerate(signature)}
         found |= {key_column(i): column for i, column in enumerate(keys)}
         counts = self._arrays[ROW_COUNT].to_numpy()[order]
-        found[ROW_COUNT] = PrefixSums(counts).over(low, high)
+        found[ROW_COUNT] = np.add.reduceat(counts, low) if self.rows else counts
         partials = carried(node)
         columns = {p.name: partial_columns.take(self._column(p), order) for p in partials}
         for partial in partials:
@@ -160,8 +162,6 @@ def _grouped(columns: Sequence[tuple[Array, int]], rows: int) -> tuple[Array, Ar
         if width * size >= _WIDEST:
             combined, width = _coded(combined)
         combined, width = combined * size + codes, width * size
-    order = np.argsort(combined, kind="stable")
-    ordered = combined[order]
-    changes = np.ones(rows, bool)
-    changes[1:] = ordered[1:] != ordered[:-1]
-    return order, np.flatnonzero(changes)
+    order, found = ordered(combined)
+    low, _ = ranges_of_runs(found)
+    return order, low

@@ -26,6 +26,7 @@ from weft.kernel.arrow import factorized
 from weft.kernel.classify import classes
 from weft.kernel.keys import KeyEncoder
 from weft.kernel.operations import Array
+from weft.kernel.sorting import ordered
 from weft.kernel.state import MEMBER_SHIFT, NodeState, Shards
 from weft.optimizer.predicates.index import cut
 
@@ -179,19 +180,13 @@ def expanded(
     rows = shards.rows.narrowed(partials)
     if indexes.members != ((0, None),):
         positions, owners = indexes.of(shards.node).pairs(shards, encoder)
-        order = _by_member(owners)
+        order, owners = ordered(owners)
         chosen = rows.select(positions[order])
-        above = owners[order] << MEMBER_SHIFT
+        above = owners << MEMBER_SHIFT
         keys = chosen.keys | above
         groups = keys if chosen.groups is chosen.keys else chosen.groups | above
         rows = replace(chosen, keys=keys, groups=groups)
     return rows
-
-
-def _by_member(owners: Array) -> Array:
-    """A stable order; 16 bits are sorted by counting."""
-    few = int(owners.max(initial=0)) < 1 << 15
-    return np.argsort(owners.astype(np.int16) if few else owners, kind="stable")
 
 
 _NONE = np.zeros(0, np.int64)

@@ -28,6 +28,7 @@ from weft.kernel.columns import Stored
 from weft.kernel.keys import KeyEncoder
 from weft.kernel.operations import Array
 from weft.kernel.sketches import of_single_values
+from weft.kernel.sorting import ordered
 
 FRAGMENT_END: Final = "fragment_end"
 ROW_COUNT: Final = "n"
@@ -136,7 +137,7 @@ class NodeState:
 def order_of(keys: Array, ends: Array) -> Array:
     """Positions in the order of (key, end)."""
     packed = _packed(keys, ends)
-    return np.lexsort((ends, keys)) if packed is None else np.argsort(packed)
+    return np.lexsort((ends, keys)) if packed is None else ordered(packed)[0]
 
 
 def _merge_order(keys: Array, ends: Array, first: int) -> Array:

@@ -23,8 +23,8 @@ from weft.runtime.log import Entry, StreamLog
 from weft.runtime.step import StepWork
 
 _PARALLEL_JOBS = 2
-_PARALLEL_CHILDREN = 4
-_SMALL = 300_000
+_PARALLEL_CHILDREN = 2
+_SMALL = 1_500_000
 """Fragments whose children are computed on the driver, or by one task without an exchange."""
 
 

@@ -42,7 +42,8 @@ class WorkingSet:
     def of_values(column: NDArray[Any]) -> WorkingSet:
         """From the values of consecutive rows."""
         codes = pa.array(column).dictionary_encode().indices.to_numpy()
-        order = np.argsort(codes, kind="stable")
+        few = len(codes) < 1 << 16  # then codes are sorted by counting
+        order = np.argsort(codes.astype(np.uint16) if few else codes, kind="stable")
         same = codes[order[1:]] == codes[order[:-1]]
         nexts = np.full(len(codes), 2 * len(codes), np.int64)
         nexts[order[:-1][same]] = order[1:][same]
