@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from weft.kernel.codes import encode, missing_code
+from weft.kernel.codes import Extremes, encode, missing_code, to_arrow
 
 CASES: list[tuple[pa.DataType, list[Any]]] = [
     (pa.bool_(), [False, True]),
@@ -27,13 +27,16 @@ CASES: list[tuple[pa.DataType, list[Any]]] = [
 ]
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["ranked", "kept as codes"])
 @pytest.mark.parametrize("operation", ["min", "max"])
 @pytest.mark.parametrize(("type_", "ordered"), CASES, ids=lambda value: str(value)[:20])
-def test_order_and_way_back(type_: pa.DataType, ordered: list[Any], operation: str) -> None:
+def test_order_and_way_back(
+    type_: pa.DataType, ordered: list[Any], operation: str, kept: bool
+) -> None:
     shuffled = [*ordered[::2], None, *ordered[1::2], *ordered]
     values = pa.array(shuffled, type_)
     missing = missing_code(operation)
-    encoded = encode(values, missing)
+    encoded = encode(Extremes.of(values, missing) if kept else values, missing)
     by_value = {str(value): [] for value in ordered}  # type: ignore[var-annotated]
     for value, code in zip(shuffled, encoded.codes.tolist(), strict=True):
         if value is None:
@@ -43,7 +46,7 @@ def test_order_and_way_back(type_: pa.DataType, ordered: list[Any], operation: s
     flat = list(by_value.values())
     for lower, higher in itertools.pairwise(flat):
         assert max(lower) < min(higher)
-    back = encoded.decode(encoded.codes, encoded.codes == missing)
+    back = to_arrow(encoded.decode(encoded.codes, encoded.codes == missing))
     assert back.type == values.type
     assert str(back.to_pylist()) == str(values.to_pylist())
 
@@ -55,3 +58,15 @@ def test_structs_order_field_by_field_with_nulls_first() -> None:
     assert encoded.codes[1] == -1
     assert encoded.codes[2] < encoded.codes[3] < encoded.codes[0]
     assert encoded.decode(encoded.codes[[2]], np.array([False])).to_pylist() == [ordered[0]]
+
+
+def test_a_column_with_the_highest_integer_is_ranked_also_when_others_are_not() -> None:
+    missing = missing_code("min")
+    plain = Extremes.of(pa.array([3, None], pa.int64()), missing)
+    assert isinstance(plain, Extremes)
+    highest = Extremes.of(pa.array([2**63 - 1], pa.int64()), missing)
+    assert isinstance(highest, pa.Array)
+    joined = Extremes.concatenated([plain, highest])
+    assert to_arrow(joined).to_pylist() == [3, None, 2**63 - 1]
+    assert to_arrow(Extremes.concatenated([plain, plain])).to_pylist() == [3, None, 3, None]
+    assert to_arrow(Extremes.absent(2, missing, pa.int64())).to_pylist() == [None, None]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from unittest.mock import patch
+
 import datasketches as ds
 import numpy as np
 import pyarrow as pa
@@ -10,8 +13,10 @@ from hypothesis import strategies as st
 from tests.kernel.test_ranges import ranges
 
 from weft.algebra.partial import Associative, Partial
+from weft.kernel import sketch_sets
 from weft.kernel.combine import Combiner, over_runs
-from weft.kernel.sketches import SketchColumn, estimates
+from weft.kernel.sketch_sets import SketchSets
+from weft.kernel.sketches import SketchColumn, Sketches, concatenated, from_arrow
 
 HLL = Partial("hll_sketch_agg(x, 12)", "binary", Associative("hll"))
 KLL = Partial("kll_sketch_agg_bigint(x, 200)", "binary", Associative("kll_bigint"))
@@ -36,8 +41,17 @@ def kll(values: list[int]) -> bytes:
     return bytes(sketch.serialize(ds.PyLongsSerDe()))
 
 
-def column(sets: Sets) -> SketchColumn:
-    return SketchColumn.of("hll", pa.array([hll(each) for each in sets], pa.binary()))
+def coded(sets: Sets) -> SketchColumn:
+    return SketchColumn.of("hll", [hll(each) for each in sets], np.arange(len(sets)))
+
+
+def small(sets: Sets) -> Sketches:
+    """As a state file would be read: sets if they are few enough."""
+    return from_arrow("hll", pa.array([hll(each) for each in sets], pa.binary()))
+
+
+FORMS = st.sampled_from([coded, small])
+Form = Callable[[Sets], Sketches]
 
 
 def distinct(sets: Sets) -> int:
@@ -51,38 +65,76 @@ def starts(data: st.DataObject, length: int) -> tuple[np.ndarray, np.ndarray]:
     return low, np.append(low[1:], length)
 
 
-@given(st.data(), SETS)
-def test_distinct_values_of_runs(data: st.DataObject, sets: Sets) -> None:
+@given(st.data(), SETS, FORMS)
+def test_distinct_values_of_runs(data: st.DataObject, sets: Sets, form: Form) -> None:
     low, high = starts(data, len(sets))
-    (found,) = over_runs(HLL, {HLL.name: (column(sets),)}, low, high)
+    (found,) = over_runs(HLL, {HLL.name: (form(sets),)}, low, high)
     wanted = [distinct(sets[a:b]) for a, b in zip(low, high, strict=True)]
-    assert estimates(found).tolist() == wanted
-    assert estimates(SketchColumn.of("hll", found.to_arrow())).tolist() == wanted
+    assert found.estimates().tolist() == wanted
+    assert from_arrow("hll", found.to_arrow()).estimates().tolist() == wanted
 
 
-@given(st.data(), SETS)
-def test_distinct_values_of_ranges(data: st.DataObject, sets: Sets) -> None:
+@given(st.data(), SETS, FORMS)
+def test_distinct_values_of_ranges(data: st.DataObject, sets: Sets, form: Form) -> None:
     low, high = data.draw(ranges(len(sets)))
-    (found,) = Combiner({HLL.name: (column(sets),)}).over(HLL, low, high)
-    assert estimates(found).tolist() == [
+    (found,) = Combiner({HLL.name: (form(sets),)}).over(HLL, low, high)
+    assert found.estimates().tolist() == [
         distinct(sets[a:b]) for a, b in zip(low, high, strict=True)
     ]
 
 
-@given(SETS, SETS, st.data())
-def test_columns_are_taken_and_concatenated(one: Sets, other: Sets, data: st.DataObject) -> None:
+@given(SETS, SETS, FORMS, FORMS, st.data())
+def test_columns_are_taken_and_concatenated(
+    one: Sets, other: Sets, form: Form, other_form: Form, data: st.DataObject
+) -> None:
     places = data.draw(st.lists(st.integers(0, len(one) - 1), max_size=9))
-    taken = column(one).take(np.array(places, np.int64))
-    joined = SketchColumn.concatenated([taken, column(other)])
+    taken = form(one).take(np.array(places, np.int64))
+    joined = concatenated([taken, other_form(other)])
     wanted = [one[place] for place in places] + other
-    assert estimates(joined).tolist() == [len(each or ()) for each in wanted]
-    assert len(joined.table) <= 1 + len({hll(each) for each in wanted})
+    assert joined.estimates().tolist() == [len(each or ()) for each in wanted]
+    if isinstance(joined, SketchColumn):
+        assert len(joined.table) <= 1 + len({hll(each) for each in wanted})
+
+
+@given(st.lists(SETS, min_size=2, max_size=4), st.integers(1, 12), st.data())
+def test_sets_that_become_too_many(columns: list[Sets], most: int, data: st.DataObject) -> None:
+    """Merged, concatenated and merged again, with room for few sketches: the same."""
+    with patch.object(sketch_sets, "MOST", most):
+        joined = small(columns[0])
+        rows = list(columns[0])
+        for sets in columns[1:]:
+            low, high = starts(data, len(rows))
+            joined = concatenated([joined.over_runs(low, high), small(sets)])
+            merged = [rows[a:b] for a, b in zip(low, high, strict=True)]
+            together = [_union(each) for each in merged]
+            rows = [*together, *sets]
+        assert joined.estimates().tolist() == [len(each or ()) for each in rows]
+        low, high = data.draw(ranges(len(rows)))
+        found = joined.over_ranges(low, high)
+        wanted = [distinct(rows[a:b]) for a, b in zip(low, high, strict=True)]
+        assert found.estimates().tolist() == wanted
+
+
+def _union(sets: Sets) -> set[int] | None:
+    present = [each for each in sets if each is not None]
+    return set().union(*present) if present else None
+
+
+def test_few_sketches_are_sets_and_many_are_not() -> None:
+    few: Sets = [{value} for value in range(sketch_sets.MOST)]
+    assert isinstance(small(few), SketchSets)
+    many: Sets = [*few, {sketch_sets.MOST}]
+    assert isinstance(small(many), SketchColumn)
+    joined = concatenated([small(few), small([{sketch_sets.MOST}])])
+    assert isinstance(joined, SketchColumn)
+    assert joined.estimates().tolist() == [1] * len(many)
 
 
 @given(st.data(), st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3), min_size=1))
 def test_equal_quantile_sketches_count_each(data: st.DataObject, rows: list[list[int]]) -> None:
     """Merging two equal ones is not the same as having one."""
-    values = SketchColumn.of("kll_bigint", pa.array([kll(row) for row in rows], pa.binary()))
+    values = from_arrow("kll_bigint", pa.array([kll(row) for row in rows], pa.binary()))
+    assert isinstance(values, SketchColumn)
     runs, spans = starts(data, len(rows)), data.draw(ranges(len(rows)))
     (merged,) = over_runs(KLL, {KLL.name: (values,)}, *runs)
     (ranged,) = Combiner({KLL.name: (values,)}).over(KLL, *spans)

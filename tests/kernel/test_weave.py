@@ -127,7 +127,7 @@ def states(
             table = fragment_table(node, rows)
             if not table.num_rows:
                 continue
-            new = load(table, node, encoders[node.base])
+            new = load([table], node, encoders[node.base])
             for name, pool in program.pools.items():
                 if pool.node == node.id:
                     own = pool_fragments(new, pool, encoders[node.base].keys)

@@ -14,7 +14,7 @@ from tests.spark.test_engine import Batch, rows_of, started
 from weft.algebra.aggregate import Aggregate, lift
 from weft.algebra.plan import Fragments, Node
 from weft.algebra.scalar import Expression
-from weft.kernel.sketches import estimates, of_single_values
+from weft.kernel.sketches import of_single_values
 from weft.kernel.state import partial_column
 
 TEXT = Expression("`k`", "string", ("k",))
@@ -70,7 +70,7 @@ def test_a_sketch_of_one_value_is_that_of_spark(spark: SparkSession) -> None:
     found = values.groupBy("x").agg({"x": "hll_sketch_agg"}).toArrow()
     own = of_single_values(found.column(0).combine_chunks(), 12)
     assert own.to_arrow().to_pylist() == found.column(1).to_pylist()
-    assert estimates(own).tolist() == [1] * 4
+    assert own.estimates().tolist() == [1] * 4
 
 
 def test_a_sketch_of_one_text_is_that_of_spark(spark: SparkSession) -> None:

@@ -1,6 +1,6 @@
 """Partial columns in memory.
 
-A column of a state file is loaded into the arrays its operation works on. Columns that need
+A column of a state file is loaded into the arrays its operation works on. Extremes that need
 ranking (strings, structs) stay in Arrow until a window asks for them.
 
 | combine | arrays |
@@ -10,8 +10,8 @@ ranking (strings, structs) stay in Arrow until a window asks for them.
 | add_decimal | four 32-bit limbs (the last signed) and the count of overflows |
 | add_float | float64, NULL as 0 |
 | moments | n, mean, m2 |
-| min, max | the Arrow array itself |
-| sketches | a `SketchColumn` |
+| min, max | `Extremes`, or the Arrow array itself |
+| sketches | a `SketchColumn` or `SketchSets` |
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weft.algebra.partial import SKETCHES, Partial
+from weft.kernel import sketches
 from weft.kernel.arrow import arrow_type
+from weft.kernel.codes import Extremes, missing_code
 from weft.kernel.operations import Array
-from weft.kernel.sketches import SketchColumn
 
 Stored = tuple[Any, ...]
 LIMBS = 4
@@ -47,8 +48,8 @@ def load(partial: Partial, column: pa.Array) -> Stored:
         count, mean, m2 = (_floats(column.field(i).cast(pa.float64())) for i in range(3))
         return (count, mean, m2)
     if name in SKETCHES:
-        return (SketchColumn.of(name, column.cast(arrow_type(partial.type))),)
-    return (column.cast(arrow_type(partial.type)),)
+        return (sketches.from_arrow(name, column.cast(arrow_type(partial.type))),)
+    return (Extremes.of(column.cast(arrow_type(partial.type)), missing_code(name)),)
 
 
 def absent(partial: Partial, length: int) -> Stored:
@@ -60,8 +61,8 @@ def absent(partial: Partial, length: int) -> Stored:
     if name in ("add_float", "moments"):
         return tuple(np.zeros(length) for _ in range(3 if name == "moments" else 1))
     if name in SKETCHES:
-        return (SketchColumn.absent(name, length),)
-    return (pa.nulls(length, arrow_type(partial.type)),)
+        return (sketches.absent(name, length),)
+    return (Extremes.absent(length, missing_code(name), arrow_type(partial.type)),)
 
 
 def take(stored: Stored, positions: Array) -> Stored:
@@ -71,10 +72,8 @@ def take(stored: Stored, positions: Array) -> Stored:
     )
 
 
-def _taken(values: pa.Array | SketchColumn, positions: Array) -> pa.Array | SketchColumn:
-    if isinstance(values, SketchColumn):
-        return values.take(positions)
-    return values.take(pa.array(positions))
+def _taken(values: Any, positions: Array) -> Any:
+    return values.take(pa.array(positions) if isinstance(values, pa.Array) else positions)
 
 
 def concatenate(parts: Sequence[Stored]) -> Stored:
@@ -84,9 +83,9 @@ def concatenate(parts: Sequence[Stored]) -> Stored:
 def _concatenated(arrays: Sequence[Any]) -> Any:
     if isinstance(arrays[0], np.ndarray):
         return np.concatenate(arrays)
-    if isinstance(arrays[0], SketchColumn):
-        return SketchColumn.concatenated(arrays)
-    return pa.concat_arrays(list(arrays))
+    if isinstance(arrays[0], (Extremes, pa.Array)):
+        return Extremes.concatenated(arrays)
+    return sketches.concatenated(arrays)
 
 
 def size(stored: Stored) -> int:

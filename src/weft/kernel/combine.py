@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from weft.algebra.partial import SKETCHES, Invertible, Partial
-from weft.kernel import codes, sketches
+from weft.kernel import codes
 from weft.kernel.columns import Stored
 from weft.kernel.operations import OPERATIONS, Array, Arrays, Operation
 from weft.kernel.ranges import PrefixSums, combine_ranges, combine_runs
-from weft.kernel.sketches import SketchColumn
 
 
 class Combiner:
@@ -66,23 +65,11 @@ def _combined(
 ) -> Stored:
     name = partial.combine.name
     if name in SKETCHES:
-        return (_merged(stored[0], low, high),)
+        return (stored[0].over_ranges(low, high),)
     if encoded is None:
         return combine(OPERATIONS[name], stored, low, high)
     (best,) = combine(OPERATIONS[name], (encoded.codes,), low, high)
     return (encoded.decode(best, best == codes.missing_code(name)),)
-
-
-def _merged(column: SketchColumn, low: Array, high: Array) -> SketchColumn:
-    """The sketches of ranges. Many hold the same sketch throughout, which merging would not change."""
-    codes, table = column.codes, column.table
-    found = codes[low]
-    single = column.equal_until(low) if table.kind.idempotent else low + 1
-    rest = np.flatnonzero(single < high)
-    if len(rest):
-        merging = sketches.Merging(table)
-        (found[rest],) = combine_ranges(merging, (codes,), low[rest], high[rest])
-    return SketchColumn(found, table)
 
 
 def ranges_of_runs(*columns: Array) -> tuple[Array, Array]:

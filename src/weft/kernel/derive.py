@@ -21,11 +21,11 @@ from weft.kernel.arrow import arrow_type, factorized, single
 from weft.kernel.buckets import buckets, can_hash
 from weft.kernel.classify import classes
 from weft.kernel.coalesce import coarse_ends
+from weft.kernel.codes import to_arrow
 from weft.kernel.columns import Stored
 from weft.kernel.combine import over_runs, ranges_of_runs
 from weft.kernel.keys import hashable
 from weft.kernel.operations import Array
-from weft.kernel.sketches import SketchColumn
 from weft.kernel.sorting import ordered
 from weft.kernel.state import (
     BUCKET,
@@ -143,11 +143,11 @@ def file_column(partial: Partial, stored: Stored) -> pa.Array:
         return pa.StructArray.from_arrays(
             [count, pa.array(stored[1]), pa.array(stored[2])], ["n", "mean", "m2"]
         )
-    if isinstance(stored[0], SketchColumn):
+    if name in SKETCHES:
         return stored[0].to_arrow()
     if isinstance(stored[0], np.ndarray):
         return pa.array(stored[0], arrow_type(partial.type))
-    return stored[0]
+    return to_arrow(stored[0])
 
 
 def _coded(values: Array) -> tuple[Array, int]:

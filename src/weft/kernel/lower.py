@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from weft.algebra.aggregate import MOMENTS, Aggregate
 from weft.algebra.types import BIGINT, DOUBLE, INTEGRAL, decimal_parameters
-from weft.kernel import sketches
 from weft.kernel.arrow import arrow_type
+from weft.kernel.codes import to_arrow
 from weft.kernel.columns import LIMBS, Stored
 from weft.kernel.failure import QueryFailure
 from weft.kernel.operations import Array
+from weft.kernel.sketches import SketchColumn, quantiles
 
 _TWO_32 = 1 << 32
 
@@ -37,11 +38,11 @@ def lower(aggregate: Aggregate, combined: Sequence[Stored], *, ansi: bool) -> pa
     if function in MOMENTS:
         return _moments(function, combined[0])
     if function == "approx_count_distinct":
-        return pa.array(sketches.estimates(combined[0][0]))
+        return pa.array(combined[0][0].estimates())
     if function == "approx_percentile":
         nans = combined[2][0] if len(combined) > 2 else np.zeros(len(combined[1][0]), np.int64)
         return _percentiles(aggregate, combined[0][0], combined[1][0], nans)
-    values = combined[0][0]
+    values = to_arrow(combined[0][0])
     if pa.types.is_struct(values.type):
         values = _last_field(values)
     return from_stored(values, aggregate.type)
@@ -166,9 +167,7 @@ def _divide(unscaled: int, rows: int, from_scale: int, to_scale: int) -> int:
     return int(result.scaleb(to_scale, context))
 
 
-def _percentiles(
-    aggregate: Aggregate, merged: sketches.SketchColumn, count: Array, nans: Array
-) -> pa.Array:
+def _percentiles(aggregate: Aggregate, merged: SketchColumn, count: Array, nans: Array) -> pa.Array:
     """Quantiles from sketches. They hold no NaN, which Spark ranks above all numbers: a rank
     beyond the numbers is a NaN, and ranks among them are stretched accordingly."""
     is_array, _, *percentages = aggregate.parameters
@@ -184,7 +183,7 @@ def _percentiles(
         numbers = seen - nan
         wanted = [rank for rank in ranks if max(math.ceil(rank * seen), 1) <= numbers]
         stretched = [min(rank * seen / numbers, 1.0) for rank in wanted]
-        found = sketches.quantiles(distinct[place], stretched)
+        found = quantiles(distinct[place], stretched)
         values = dict(zip(wanted, found, strict=True))
         answers = [convert(values[r]) if r in values else math.nan for r in ranks]
         rows.append(answers if is_array else answers[0])

@@ -20,7 +20,6 @@ from weft.algebra.types import decimal_parameters
 from weft.kernel import codes
 from weft.kernel.arrow import arrow_type, single
 from weft.kernel.failure import NeedsSpark
-from weft.kernel.operations import LOWEST
 
 
 def evaluate(scalar: Scalar, table: pa.Table, *, ansi: bool) -> pa.Array:
@@ -73,8 +72,7 @@ def _comparable(values: pa.Array) -> pa.Array:
     if pa.types.is_boolean(values.type):
         return values.cast(pa.int8())
     if pa.types.is_floating(values.type):
-        encoded = codes.encode(values, LOWEST).codes
-        return pa.array(encoded, mask=~values.is_valid().to_numpy(zero_copy_only=False))
+        return pa.array(codes.float_codes(values), mask=~codes.validity(values))
     return values
 
 

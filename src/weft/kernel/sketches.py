@@ -1,21 +1,19 @@
-"""Mergeable sketches of Apache DataSketches, which Spark's own sketch functions write.
+"""Columns of mergeable sketches.
 
-A column of sketches is an array of codes and a table of the distinct sketches that they stand for, as
+In general a column of sketches is an array of codes and a table of the distinct sketches that they stand for, as
 in a dictionary-encoded column: fragments of few rows often have equal sketches, and then each merge
 and each estimate is made once. Code 0 is no sketch. A table only grows, so codes stay valid;
 concatenating columns makes a new one of the sketches in use. Columns that are parts of one share
-its table, also between threads.
-
-Merging a sketch of distinct values with itself changes nothing (`idempotent`); quantile sketches
-would count twice.
+its table, also between threads. Of few sketches of distinct values it is a column of sets
+(`sketch_sets`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import datasketches as ds
 import numpy as np
@@ -23,58 +21,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from weft.kernel.arrow import factorized
+from weft.kernel.ranges import combine_ranges
+from weft.kernel.sketch_kinds import KINDS, Kind
+from weft.kernel.sketch_sets import SketchSets
 
 Codes = NDArray[np.int64]
 
-_LONGS = ds.PyLongsSerDe()
 _PAIR_SHIFT = 32
 _CODE_MASK = (1 << _PAIR_SHIFT) - 1
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How sketches of a kind are read, merged and written; merging changes no argument."""
-
-    read: Callable[[bytes], Any]
-    merge: Callable[[Sequence[Any]], Any]
-    write: Callable[[Any], bytes]
-    idempotent: bool
-
-
-def _merged_hll(sketches: Sequence[Any]) -> Any:
-    union = ds.hll_union(max(sketch.lg_config_k for sketch in sketches))
-    for sketch in sketches:
-        union.update(sketch)
-    return union.get_result(ds.tgt_hll_type.HLL_8)
-
-
-def _merged_kll(sketches: Sequence[Any]) -> Any:
-    whole = type(sketches[0])(max(sketch.k for sketch in sketches))
-    for sketch in sketches:
-        whole.merge(sketch)
-    return whole
-
-
-KINDS: Final = {
-    "hll": Kind(
-        ds.hll_sketch.deserialize,
-        _merged_hll,
-        lambda sketch: bytes(sketch.serialize_updatable()),
-        idempotent=True,
-    ),
-    "kll_bigint": Kind(
-        lambda data: ds.kll_items_sketch.deserialize(data, _LONGS),
-        _merged_kll,
-        lambda sketch: bytes(sketch.serialize(_LONGS)),
-        idempotent=False,
-    ),
-    "kll_double": Kind(
-        ds.kll_doubles_sketch.deserialize,
-        _merged_kll,
-        lambda sketch: bytes(sketch.serialize()),
-        idempotent=False,
-    ),
-}
 
 
 class Table:
@@ -136,22 +90,11 @@ class SketchColumn:
     table: Table
 
     @staticmethod
-    def of(kind: str, values: pa.Array) -> SketchColumn:
-        """The column of an Arrow array of serialized sketches."""
-        return SketchColumn.from_distinct(kind, values, bytes)
-
-    @staticmethod
-    def from_distinct(kind: str, values: pa.Array, make: Callable[[Any], bytes]) -> SketchColumn:
-        """The column whose sketches are made of the distinct values of an array."""
+    def of(kind: str, written: Sequence[bytes | None], places: NDArray[Any]) -> SketchColumn:
+        """The column of sketches at the given places of a list."""
         table = Table(kind)
-        encoded = values.dictionary_encode()
-        known = [0, *(table.add(make(value)) for value in encoded.dictionary.to_pylist())]
-        places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return SketchColumn(np.array(known, np.int64)[places + 1], table)
-
-    @staticmethod
-    def absent(kind: str, length: int) -> SketchColumn:
-        return SketchColumn(np.zeros(length, np.int64), Table(kind))
+        known = [0 if each is None else table.add(each) for each in written]
+        return SketchColumn(np.array(known, np.int64)[places], table)
 
     @staticmethod
     def concatenated(columns: Sequence[SketchColumn]) -> SketchColumn:
@@ -180,7 +123,7 @@ class SketchColumn:
     def take(self, positions: NDArray[Any]) -> SketchColumn:
         return SketchColumn(self.codes[positions], self.table)
 
-    def equal_until(self, places: NDArray[Any]) -> NDArray[Any]:
+    def _equal_until(self, places: NDArray[Any]) -> NDArray[Any]:
         """The first place behind each given one that has another sketch."""
         changes = np.flatnonzero(np.diff(self.codes)) + 1
         ends: NDArray[Any] = np.append(changes, len(self.codes))
@@ -205,16 +148,37 @@ class SketchColumn:
             found[runs[first[place]]] = table.merged(parts[first[place] : beyond[place]])
         return SketchColumn(found, table)
 
-    def to_arrow(self) -> pa.Array:
-        """The sketches as bytes, as state files have them."""
+    def over_ranges(self, low: NDArray[Any], high: NDArray[Any]) -> SketchColumn:
+        """The merges of ranges. Many hold the same sketch throughout, which merging does not change."""
+        found = self.codes[low]
+        single = self._equal_until(low) if self.table.kind.idempotent else low + 1
+        rest = np.flatnonzero(single < high)
+        if len(rest):
+            merging = Merging(self.table)
+            (found[rest],) = combine_ranges(merging, (self.codes,), low[rest], high[rest])
+        return SketchColumn(found, self.table)
+
+    def written(self) -> tuple[list[bytes | None], NDArray[Any]]:
+        """The distinct sketches as bytes, None for none, and which of them each row has."""
         used, places = factorized(self.codes)
-        written = [self.table.written[code] for code in used.tolist()]
-        return pa.array(written, pa.binary()).take(pa.array(places))
+        return [self.table.written[code] for code in used.tolist()], places
 
     def distinct(self) -> tuple[list[Any], NDArray[Any]]:
-        """The distinct sketches, None for none, and which of them each row has."""
+        """The distinct sketches themselves, None for none, and which of them each row has."""
         used, places = factorized(self.codes)
         return [self.table.sketch(code) for code in used.tolist()], places
+
+    def estimates(self) -> NDArray[np.int64]:
+        """The rounded estimates of distinct values, 0 for no sketch."""
+        distinct, places = self.distinct()
+        known = [0 if sketch is None else round(sketch.get_estimate()) for sketch in distinct]
+        found: NDArray[np.int64] = np.array(known, np.int64)[places]
+        return found
+
+    def to_arrow(self) -> pa.Array:
+        """The sketches as bytes, as state files have them."""
+        written, places = self.written()
+        return pa.array(written, pa.binary()).take(pa.array(places))
 
 
 class Merging:
@@ -239,23 +203,56 @@ class Merging:
         return (found,)
 
 
-def of_single_values(values: pa.Array, log_k: int) -> SketchColumn:
+Sketches = SketchColumn | SketchSets
+"""A column of sketches in either form."""
+
+
+def column_of(kind: str, written: Sequence[bytes | None], places: NDArray[Any]) -> Sketches:
+    """The column of sketches at the given places of a list, which has each once."""
+    sets = SketchSets.of(kind, written, places) if KINDS[kind].idempotent else None
+    return SketchColumn.of(kind, written, places) if sets is None else sets
+
+
+def from_arrow(kind: str, values: pa.Array) -> Sketches:
+    """The column of an Arrow array of serialized sketches."""
+    encoded = values.dictionary_encode(null_encoding="encode")
+    places = encoded.indices.to_numpy(zero_copy_only=False)
+    return column_of(kind, encoded.dictionary.to_pylist(), places)
+
+
+def absent(kind: str, length: int) -> Sketches:
+    """A column without sketches."""
+    return column_of(kind, [None], np.zeros(length, np.int64))
+
+
+def of_single_values(values: pa.Array, log_k: int) -> Sketches:
     """Sketches of one value each, as Spark's `hll_sketch_agg` would make them; none for NULL."""
 
-    def make(value: Any) -> bytes:
+    def make(value: Any) -> bytes | None:
+        if value is None:
+            return None
         sketch = ds.hll_sketch(log_k, ds.tgt_hll_type.HLL_8)
         sketch.update(value)
         return bytes(sketch.serialize_updatable())
 
-    return SketchColumn.from_distinct("hll", values, make)
+    encoded = values.dictionary_encode(null_encoding="encode")
+    places = encoded.indices.to_numpy(zero_copy_only=False)
+    return column_of("hll", [make(each) for each in encoded.dictionary.to_pylist()], places)
 
 
-def estimates(column: SketchColumn) -> NDArray[Any]:
-    """The rounded estimates of distinct values, 0 for no sketch."""
-    distinct, places = column.distinct()
-    known = [0 if sketch is None else round(sketch.get_estimate()) for sketch in distinct]
-    found: NDArray[Any] = np.array(known, np.int64)[places]
-    return found
+def concatenated(columns: Sequence[Sketches]) -> Sketches:
+    """Columns of one kind one after the other."""
+    sets = [column for column in columns if isinstance(column, SketchSets)]
+    joined = SketchSets.concatenated(sets) if len(sets) == len(columns) else None
+    return (
+        SketchColumn.concatenated([_coded(each) for each in columns]) if joined is None else joined
+    )
+
+
+def _coded(column: Sketches) -> SketchColumn:
+    if isinstance(column, SketchColumn):
+        return column
+    return SketchColumn.of(column.bases.kind, *column.written())
 
 
 def quantiles(sketch: Any, percentages: Sequence[float]) -> list[Any]:

@@ -9,7 +9,7 @@ a query may use.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weft.algebra.aggregate import stored_type
-from weft.algebra.implied import implied
+from weft.algebra.implied import carried, implied
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Node
 from weft.kernel import columns as partial_columns
@@ -200,8 +200,12 @@ class Shards:
         return Shards(self.node, self.rows.select(positions), signature)
 
 
-def load(table: pa.Table, node: Node, encoders: Encoders) -> Shards:
-    """The rows of a state file that `node` wrote."""
+def load(tables: Sequence[pa.Table], node: Node, encoders: Encoders) -> Shards:
+    """The rows of state files that `node` wrote."""
+    names = [FRAGMENT_END, ROW_COUNT, *(key_column(i) for i in range(len(node.keys)))]
+    names += [signature_column(i) for i in range(node.signature.columns)]
+    names += [partial.name for partial in carried(node)]
+    table = pa.concat_tables([each.select(names) for each in tables], promote_options="permissive")
     if table.column(FRAGMENT_END).null_count:
         table = table.filter(table.column(FRAGMENT_END).is_valid())
     if not table.num_rows:

@@ -70,16 +70,17 @@ class OpenState:
         """The rows of files by node, and this state with encoders that know their keys."""
         encoders = dict(self.encoders)
         found: dict[str, list[Shards]] = {}
+        tables: dict[tuple[int, str], list[pa.Table]] = {}
         for entry in files:
-            if lane is not None and not lane.owns(entry):
-                continue
-            node = log.plan(entry["version"]).node_by_id[entry["node"]]
+            if lane is None or lane.owns(entry):
+                table = log.storage.read_table(entry["name"])
+                own = table if lane is None else lane.rows(table, entry)
+                tables.setdefault((entry["version"], entry["node"]), []).append(own)
+        for (version, name), parts in tables.items():
+            node = log.plan(version).node_by_id[name]
             if node.base not in encoders:
                 encoders[node.base] = _encoders(node, encoders)
-            table = log.storage.read_table(entry["name"])
-            if lane is not None:
-                table = lane.rows(table, entry)
-            loaded = load(table, node, encoders[node.base])
+            loaded = load(parts, node, encoders[node.base])
             found.setdefault(node.id, []).append(loaded)
         return replace(self, encoders=encoders), found
 
