@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weft.algebra.partial import Partial
@@ -178,6 +178,25 @@ class SharedPlan:
         """The id of the node that holds a query's rows by the keys that `base` names."""
         own = self._own_nodes.get((base, query.id))
         return own or base + selected(selectors(query.predicate, keys, self.sharing.passes))
+
+    def without(self, names: Collection[str], version: int) -> SharedPlan:
+        """The same nodes for fewer queries: what they have computed serves the others on."""
+        groups = [
+            replace(group, queries=tuple(name for name in group.queries if name not in names))
+            for group in self.groups
+        ]
+        retired = [
+            replace(each, queries=tuple(name for name in each.queries if name not in names))
+            for each in self.retired
+        ]
+        return replace(
+            self,
+            version=version,
+            queries=tuple(query for query in self.queries if query.id not in names),
+            groups=tuple(group for group in groups if group.queries),
+            complete_from={k: v for k, v in self.complete_from.items() if k not in names},
+            retired=tuple(each for each in retired if each.queries),
+        )
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import datasketches as ds
 
-_LONGS = ds.PyLongsSerDe()
-
 
 @dataclass(frozen=True)
 class Kind:
@@ -47,9 +45,9 @@ KINDS: Final = {
         idempotent=True,
     ),
     "kll_bigint": Kind(
-        lambda data: ds.kll_items_sketch.deserialize(data, _LONGS),
+        lambda data: ds.kll_items_sketch.deserialize(data, ds.PyLongsSerDe()),
         _merged_kll,
-        lambda sketch: bytes(sketch.serialize(_LONGS)),
+        lambda sketch: bytes(sketch.serialize(ds.PyLongsSerDe())),
         idempotent=False,
     ),
     "kll_double": Kind(

@@ -292,7 +292,7 @@ class Weft:
             for name in self._registry.sources
             if self._registry.shared(name)
             or self._registry.shared(numbered_name(name))
-            or self._log(name).last() is not None
+            or self._log(name).begun
         ]
 
     def _looms(self, name: str, lease: Lease, sink: Sink, run: Run) -> tuple[Loom, RowLoom]:
@@ -366,8 +366,7 @@ class Weft:
             wanted |= {field.name for field in rows.stream.fields} - {NUMBER}
         for query in self._registry.shared(loom.stream.name):
             wanted |= query_columns(query)
-        intent = loom.log.intent(loom.last.batch + 1 if loom.last else 0)
-        if intent is not None:
+        for intent in loom.log.intents_after(loom.last):
             wanted |= set(loom.log.plan(intent.plan_version).columns)
         return wanted
 

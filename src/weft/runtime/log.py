@@ -1,7 +1,8 @@
 """The commit protocol of one stream: intents, commits, plan snapshots (DESIGN section 4.2).
 
 A step is a micro-batch (`data`) or a flush. Before any work an intent fixes what the step
-uses; a commit, put in place atomically and only if absent, makes its results and state
+uses. A step that is finished beside the next one is staged after level 1: from then on it can be
+finished without its rows. A commit, put in place atomically and only if absent, makes its results and state
 visible. Readers see only files that a commit names. The last commit alone is enough to
 recover; older ones are kept for the results they name until a base manifest names these.
 """
@@ -37,6 +38,31 @@ class Intent:
     watermark: int
     settings: dict[str, str]
     format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A micro-batch after level 1: all that is needed to finish it."""
+
+    batch: int
+    spark_query: str
+    offsets: str
+    plan_version: int
+    watermark_before: int
+    watermark: int
+    settings: dict[str, str]
+    max_event_time: int | None
+    """Of all rows so far."""
+    counted: dict[str, Any]
+    new_files: tuple[Entry, ...]
+    passing_files: tuple[Entry, ...]
+    format: int = FORMAT
+
+    @property
+    def intent(self) -> Intent:
+        return Intent(
+            self.batch, self.plan_version, self.watermark_before, self.watermark, self.settings
+        )
 
 
 @dataclass(frozen=True)
@@ -98,6 +124,12 @@ class StreamLog:
         names = self._commit_names()
         return self.commit(names[-1]) if names else None
 
+    @property
+    def begun(self) -> bool:
+        """Whether a step is committed or staged."""
+        last = self.last()
+        return last is not None or self.staged(None) is not None
+
     def commit(self, name: str) -> Commit:
         path = f"{self._folder}/commits/{name}.json"
         found: Commit = _read(self.storage, path, Commit)
@@ -121,6 +153,30 @@ class StreamLog:
     def put_intent(self, intent: Intent) -> None:
         path = f"{self._folder}/intents/{intent.batch:012d}.json"
         self.storage.put(path, to_json(asdict(intent)))
+
+    def intents_after(self, last: Commit | None) -> list[Intent]:
+        """The intents of micro-batches that are not committed: two if one of them is staged."""
+        first = last.batch + 1 if last else 0
+        found = [self.intent(batch) for batch in (first, first + 1)]
+        return [intent for intent in found if intent is not None]
+
+    def staged(self, last: Commit | None) -> Staged | None:
+        """The micro-batch after the last commit, if it is staged."""
+        path = self._staged_path(last.batch + 1 if last else 0)
+        if not self.storage.exists(path):
+            return None
+        found: Staged = _read(self.storage, path, Staged)
+        return found
+
+    def put_staged(self, staged: Staged) -> None:
+        self.storage.put(self._staged_path(staged.batch), to_json(asdict(staged)))
+
+    def delete_staged(self, batch: int) -> None:
+        """Forget that a micro-batch was staged; it is committed."""
+        self.storage.delete(self._staged_path(batch))
+
+    def _staged_path(self, batch: int) -> str:
+        return f"{self._folder}/staged/{batch:012d}.json"
 
     def plan(self, version: int) -> SharedPlan:
         if version not in self._plans:
@@ -181,10 +237,12 @@ class StreamLog:
         for name in names[:-KEPT_COMMITS]:
             if name <= base:
                 self.storage.delete(f"{self._folder}/commits/{name}.json")
-        for file in self.storage.names(f"{self._folder}/intents"):
-            if file < f"{last.batch:012d}.json" and file.endswith(".json"):
-                self.storage.delete(f"{self._folder}/intents/{file}")
+        for kind in ("intents", "staged"):
+            for file in self.storage.names(f"{self._folder}/{kind}"):
+                if file < f"{last.batch:012d}.json" and file.endswith(".json"):
+                    self.storage.delete(f"{self._folder}/{kind}/{file}")
         needed = {entry["version"] for entry in (*last.state, *last.history)}
+        needed |= {intent.plan_version for intent in self.intents_after(last)}
         needed.add(last.plan_version)
         for version in self.plan_versions():
             if version < last.plan_version and version not in needed:

@@ -6,11 +6,15 @@ and repeats nothing (DESIGN section 4.2):
     1. admit      the lease is ours; the batch is the next one, or committed already (skip)
     2. intent     plan version, watermarks and settings of the step are fixed
     3. level 1    Spark tasks write the batch's fragments as state files
-    4. kernel     levels 2 and 3 give the rows of all due windows, here or in lanes
-    5. sink       results are written; files stay invisible
-    6. commit     one file, put in place atomically, makes state and results visible
-    7. clean up   expired files go, old commits are pruned
-    8. sample     now and then, statistics for later plans; no result depends on them
+    4. stage      all that is needed from here on is written down, the rows are no longer needed
+    5. kernel     levels 2 and 3 give the rows of all due windows, here or in lanes
+    6. sink       results are written; files stay invisible
+    7. commit     one file, put in place atomically, makes state and results visible
+    8. clean up   expired files go, old commits are pruned
+    9. sample     now and then, statistics for later plans; no result depends on them
+
+From 5 on a step runs beside 1 to 3 of the next one (docs/decisions/0008). It need not: where it
+does not, there is no 4, and a crash before the commit runs the step again from its rows.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -34,8 +38,9 @@ from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving
 from weft.runtime import resultfiles, statefiles
 from weft.runtime.failpoints import reach
+from weft.runtime.finishing import Finisher
 from weft.runtime.lease import Lease
-from weft.runtime.log import Commit, Entry, Intent, StreamLog
+from weft.runtime.log import Commit, Entry, Intent, Staged, StreamLog
 from weft.runtime.openstate import OpenState
 from weft.runtime.placement import Outcome, use_lanes, weave_here, weave_in_lanes
 from weft.runtime.projection import project
@@ -60,6 +65,29 @@ _MILLISECOND = 1000
 _LOCK_POLL_SECONDS = 0.05
 
 
+@dataclass(frozen=True)
+class Head:
+    """Where a stream stands after its last step, finished or staged: what the next one goes by."""
+
+    batch: int
+    spark_query: str
+    offsets: str
+    plan_version: int
+    watermark: int
+    max_event_time: int | None
+
+    @staticmethod
+    def of(step: Commit | Staged) -> Head:
+        return Head(
+            step.batch,
+            step.spark_query,
+            step.offsets,
+            step.plan_version,
+            step.watermark,
+            step.max_event_time,
+        )
+
+
 class Loom:
     """Runs one stream's shared plan."""
 
@@ -79,8 +107,13 @@ class Loom:
         self._lanes, self._owner, self._hooks = lanes, owner, hooks
         self._lock = threading.RLock()
         self._last = log.last()
+        self._staged = log.staged(self._last)
+        """The step that is not finished yet: under way, or left by a process that ended."""
+        self._finisher = Finisher(f"weft-finish-{stream.name}")
+        self._committed_at = 0.0
         self._open: OpenState | None = None
-        self._program: Program | None = None
+        self._open_version = 0
+        self._programs: dict[int, Program] = {}
         self._in_lanes = False
         self._resuming = True
         self._planned_for: Sharing | None = None
@@ -91,6 +124,8 @@ class Loom:
         """Spark's own copy of the session for the stream: later changes to the user's session
         do not reach it."""
         self._follower: Loom | None = None
+        self._followed = False
+        """Whether the follower runs the batch under way."""
 
     def lead(self, follower: Loom) -> None:
         """Let another loom take every step after this one, on the same batches."""
@@ -99,6 +134,20 @@ class Loom:
     @property
     def last(self) -> Commit | None:
         return self._last
+
+    @property
+    def head(self) -> Head | None:
+        step = self._staged or self._last
+        return None if step is None else Head.of(step)
+
+    @property
+    def finishing_thread(self) -> int | None:
+        """The thread on which a step is being finished, and its sink called."""
+        return self._finisher.thread
+
+    def takes(self, batch: int) -> bool:
+        """Whether a micro-batch is run at all."""
+        return True
 
     @property
     def spark_checkpoint(self) -> str:
@@ -113,10 +162,12 @@ class Loom:
 
     @property
     def _own_flush_pending(self) -> bool:
-        last = self._last
-        if last is None or self._watermark() <= last.watermark:
+        if self._staged is not None and not self._finisher.begun:
+            return True
+        head = self.head
+        if head is None or self._watermark() <= head.watermark:
             return False
-        return not self._planned_by_spark(last.batch + 1)
+        return not self._planned_by_spark(head.batch + 1)
 
     def _planned_by_spark(self, batch: int) -> bool:
         return self.log.storage.exists(f"{self.spark_checkpoint}/offsets/{batch}")
@@ -126,19 +177,23 @@ class Loom:
         storage, name = self.log.storage, self.stream.name
         offsets = [n for n in storage.names(f"{self.spark_checkpoint}/offsets") if n.isdigit()]
         done = [n for n in storage.names(f"{self.spark_checkpoint}/commits") if n.isdigit()]
-        last = self._last
-        if last is None:
+        step = self._staged or self._last
+        if step is None:
             if done:
                 detail = f"Spark has finished batches of '{name}', weft has none"
                 raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
             return
-        check_settings(last, spark)
+        check_settings(step, spark)
         if not offsets:
-            detail = f"that of stream '{name}' is gone, weft is at batch {last.batch}"
+            detail = f"that of stream '{name}' is gone, weft is at batch {step.batch}"
             raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
-        self._check_spark_query(last)
-        for entry in last.state:
+        self._check_spark_query(step)
+        for entry in (*self._state, *(self._staged.new_files if self._staged else ())):
             storage.verify(entry)
+
+    @property
+    def _state(self) -> tuple[Entry, ...]:
+        return self._last.state if self._last else ()
 
     def batch(self, rows: DataFrame, batch: int, wanted: Callable[[], bool]) -> None:
         """Run a micro-batch; `wanted` turns false when Spark's query is being stopped."""
@@ -148,12 +203,15 @@ class Loom:
         try:
             if not wanted():
                 raise Halted
+            self.raise_failed()
             self._lease.check()
             self._session = rows.sparkSession
+            self._resume(rows.sparkSession)
             offsets = self._offsets(batch)
+            self._followed = self._follower is not None and self._follower.takes(batch)
             if self._admit(batch, offsets):
                 self._run(StepWork(batch, "data", rows.sparkSession, rows), offsets)
-            if self._follower is not None:
+            if self._follower is not None and self._followed:
                 self._follower.batch(rows, batch, wanted)
         finally:
             self._lock.release()
@@ -165,19 +223,49 @@ class Loom:
             return (self._follower is not None and self._follower.flush(spark)) or flushed
 
     def _flush(self, spark: SparkSession) -> bool:
+        spark = self._session or spark
+        self._resume(spark)
+        self._settle()
         if self._last is None or not self._own_flush_pending:
             return False
         self._lease.check()
-        spark = self._session or spark
         check_settings(self._last, spark)
         self._run(StepWork(self._last.batch, "flush", spark, None), self._last.offsets)
         return True
 
     @contextmanager
     def between_steps(self) -> Iterator[None]:
-        """Waits for the step under way; none begins inside the block."""
+        """Waits for the steps under way; none begins inside the block."""
         with self._lock:
+            self._finisher.join()
             yield
+
+    def settle(self) -> None:
+        """Wait until all steps are finished; raises what ended the last one, if it failed."""
+        with self._lock:
+            self._settle()
+
+    def raise_failed(self) -> None:
+        """Raise what ended a step that was being finished beside others, if it failed."""
+        if self._finisher.error is not None:
+            raise self._finisher.error
+
+    def _settle(self) -> None:
+        if self._finisher.begun:
+            self._finisher.wait()
+            self._staged = None
+
+    def _resume(self, spark: SparkSession) -> None:
+        """Finish the step that an ended process left staged."""
+        staged = self._staged
+        if staged is None or self._finisher.begun:
+            return
+        work = StepWork(staged.batch, "data", spark, None)
+        work.counted, work.new_files = staged.counted, list(staged.new_files)
+        work.passing_files = list(staged.passing_files)
+        self._remove_results(work)
+        self._finish(work, staged.intent, staged.offsets)
+        self._staged = None
 
     @property
     def _sequence(self) -> int:
@@ -188,20 +276,20 @@ class Loom:
 
     def _admit(self, batch: int, offsets: str) -> bool:
         """Whether the batch is to be run; False if it is committed already."""
-        last = self._last
-        expected = last.batch + 1 if last else 0
-        if last is not None:
-            self._check_spark_query(last)
+        head = self.head
+        expected = head.batch + 1 if head else 0
+        if head is not None:
+            self._check_spark_query(head)
         if batch == expected:
             return True
-        if last is not None and batch == last.batch and offsets == last.offsets:
+        if head is not None and batch == head.batch and offsets == head.offsets:
             return False
         raise CheckpointError(
             "SPARK_CHECKPOINT",
             detail=f"Spark wants to run batch {batch}, weft expects batch {expected}",
         )
 
-    def _check_spark_query(self, last: Commit) -> None:
+    def _check_spark_query(self, last: Commit | Staged | Head) -> None:
         if last.spark_query != self._spark_query():
             raise CheckpointError(
                 "SPARK_CHECKPOINT", detail="it belongs to another streaming query"
@@ -217,13 +305,13 @@ class Loom:
 
     def _watermark(self) -> int:
         """The stream's watermark after all data so far (DESIGN section 4.1)."""
-        last = self._last
-        if last is None:
+        head = self.head
+        if head is None:
             return 0
-        if last.max_event_time is None:
-            return last.watermark
-        floored = last.max_event_time // _MILLISECOND * _MILLISECOND
-        return max(last.watermark, floored - self.stream.delay)
+        if head.max_event_time is None:
+            return head.watermark
+        floored = head.max_event_time // _MILLISECOND * _MILLISECOND
+        return max(head.watermark, floored - self.stream.delay)
 
     # 2. intent
 
@@ -231,33 +319,44 @@ class Loom:
         if self._resuming:
             self._remove_orphans(work)
             self._resuming = False
-        intent = self._intend(work)
-        while True:
-            reach("after_intent")
-            try:
-                return self._execute(work, intent, offsets)
-            except StepFailed as failed:
-                for query_id, failure in failed.failures.items():
-                    self._hooks.quarantine(query_id, str(failure))
-                intent = self._without(failed, work, intent)
-                self._remove_orphans(work)
-                work = work.again()
-            except BaseException:
-                self._resuming = True
-                raise
+        try:
+            work, intent = self._level1(work, self._intend(work))
+            with work.timed("wait"):
+                self._settle()
+            work.started = max(work.started, self._committed_at)
+            intent = self._up_to_date(work, intent)
+            if self._overlaps(work):
+                self._stage(work, intent, offsets)
+                self._finisher.begin(lambda: self._finish(work, intent, offsets))
+            else:
+                self._finish(work, intent, offsets)
+        except BaseException:
+            self._resuming = True
+            raise
 
     def _intend(self, work: StepWork) -> Intent:
         """The step's intent: the one an earlier attempt left, or a new one."""
         found = self.log.intent(work.batch) if work.kind == "data" else None
         if found is not None:
-            return found
+            return self._up_to_date(work, found)
+        plan = self._current_plan(work)
+        head = self.head
         intent = Intent(
             batch=work.batch,
-            plan_version=self._current_plan(work).version,
-            watermark_before=self._last.watermark if self._last else 0,
+            plan_version=plan.version,
+            watermark_before=head.watermark if head else 0,
             watermark=self._watermark(),
             settings=session_settings(work.spark),
         )
+        self._put_intent(work, intent)
+        return intent
+
+    def _up_to_date(self, work: StepWork, intent: Intent) -> Intent:
+        """The intent under the plan of the step before, if that had to leave out queries while this
+        one was begun; its nodes are the same."""
+        if self._last is None or intent.plan_version >= self._last.plan_version:
+            return intent
+        intent = replace(intent, plan_version=self._last.plan_version)
         self._put_intent(work, intent)
         return intent
 
@@ -267,10 +366,17 @@ class Loom:
 
     def _current_plan(self, work: StepWork) -> SharedPlan:
         """The last plan if the queries are the same and its groups still pay, else a new version."""
+        head, last = self.head, self._last
+        if head is not None:
+            plan = self.log.plan(head.plan_version)
+            same = _ids(plan.queries) == _ids(self._hooks.queries())
+            if same and (last is None or not self._drifts(plan, last)):
+                return plan
+        self._settle()
         queries = self._hooks.queries()
         if self._last is not None:
             plan = self.log.plan(self._last.plan_version)
-            if [query.id for query in plan.queries] == [query.id for query in queries]:
+            if _ids(plan.queries) == _ids(queries):
                 return self._replanned(plan, self._last)
         self._look(work, queries)
         return self._new_plan(queries)
@@ -286,18 +392,23 @@ class Loom:
             with work.timed("statistics"):
                 sampling.look(work.rows, draft)
 
-    def _replanned(self, plan: SharedPlan, last: Commit) -> SharedPlan:
-        """The same queries under other weave groups, if the stream has drifted so far that these
-        pay; between two steps, without touching state."""
+    def _drifts(self, plan: SharedPlan, last: Commit) -> bool:
+        """Whether the stream is no longer what the weave groups were chosen for."""
         sharing = measured_sharing(self._settings, last)
         factor, known = self._settings.replan_drift, self._hooks.sampling.known
         if not self._planned_with.known:
             self._planned_with = known
         then = self._planned_for or plan.sharing
-        if not drifted(then, sharing, factor) and not groups_drifted(
+        return drifted(then, sharing, factor) or groups_drifted(
             self._planned_with, known, plan, factor
-        ):
+        )
+
+    def _replanned(self, plan: SharedPlan, last: Commit) -> SharedPlan:
+        """The same queries under other weave groups, if the stream has drifted so far that these
+        pay; between two steps, without touching state."""
+        if not self._drifts(plan, last):
             return plan
+        sharing, known = measured_sharing(self._settings, last), self._hooks.sampling.known
         self._planned_for, self._planned_with = sharing, known
         if not pays(plan, sharing, known):
             return plan
@@ -315,21 +426,19 @@ class Loom:
         reach("after_plan")
         return plan
 
-    def _without(self, failed: StepFailed, work: StepWork, intent: Intent) -> Intent:
-        """A new intent for the same step, without the queries that failed."""
-        queries = self.log.plan(intent.plan_version).queries
-        plan = self._new_plan([q for q in queries if q.id not in failed.failures])
-        intent = replace(intent, plan_version=plan.version)
-        self._put_intent(work, intent)
-        return intent
-
     def _remove_orphans(self, work: StepWork) -> None:
         """Delete what an earlier attempt at this step left behind."""
-        for kind in ("state", "handoff"):
-            folder = self.log.folder(kind)
-            for name in self.log.storage.names(folder):
-                if name.startswith(f"{work.name}-"):
-                    self.log.storage.delete(f"{folder}/{name}")
+        folder = self.log.folder("state")
+        for name in self.log.storage.names(folder):
+            if name.startswith(f"{work.name}-"):
+                self.log.storage.delete(f"{folder}/{name}")
+        self._remove_results(work)
+
+    def _remove_results(self, work: StepWork) -> None:
+        folder = self.log.folder("handoff")
+        for name in self.log.storage.names(folder):
+            if name.startswith(f"{work.name}-"):
+                self.log.storage.delete(f"{folder}/{name}")
         named = {(entry["root"], entry["name"]) for entry in self.log.all_result_files()}
         merging = self._last.name if self._last else ""
         for store in _stores(self._sink):
@@ -338,17 +447,96 @@ class Loom:
                     if (store.place, name) not in named:
                         store.storage.delete(name)
 
-    # 3. to 7.
+    # 3. and 4.
 
-    def _execute(self, work: StepWork, intent: Intent, offsets: str) -> None:
-        plan = self.log.plan(intent.plan_version)
-        program = self._compiled(plan)
-        files = self._last.state if self._last else ()
-        if work.rows is not None:
-            with work.timed("level1"):
-                lanes = self._lanes if self._in_lanes else None
-                subaggregate(work, self.log, program, intent.watermark_before, self._lanes, lanes)
+    def _level1(self, work: StepWork, intent: Intent) -> tuple[StepWork, Intent]:
+        """Write the fragments of the step; without queries that fail on its rows."""
+        while True:
+            reach("after_intent")
+            if work.rows is None:
+                return work, intent
+            program = self._program(self.log.plan(intent.plan_version))
+            lanes = self._lanes if self._in_lanes else None
+            before = intent.watermark_before
+            try:
+                with work.timed("level1"):
+                    subaggregate(work, self.log, program, before, self._lanes, lanes)
+            except StepFailed as failed:
+                self._settle()
+                self._quarantine(failed)
+                queries = self.log.plan(intent.plan_version).queries
+                plan = self._new_plan([q for q in queries if q.id not in failed.failures])
+                intent = replace(intent, plan_version=plan.version)
+                self._put_intent(work, intent)
+                self._remove_orphans(work)
+                work = work.again()
+                continue
             reach("after_state")
+            seconds = time.perf_counter() - work.started
+            work.sampled = self._hooks.sampling.due(work.batch, work.count("rows"), seconds)
+            return work, intent
+
+    def _overlaps(self, work: StepWork) -> bool:
+        """Whether the step may be finished beside the next one: not if something needs its rows, or
+        its commit, at once."""
+        needed = work.sampled or self._followed or self._in_lanes
+        return self._settings.overlap and work.kind == "data" and not needed
+
+    def _stage(self, work: StepWork, intent: Intent, offsets: str) -> None:
+        """Write down all that is needed to finish the step, whatever happens to this process."""
+        self._staged = staged = Staged(
+            batch=work.batch,
+            spark_query=self._spark_query(),
+            offsets=offsets,
+            plan_version=intent.plan_version,
+            watermark_before=intent.watermark_before,
+            watermark=intent.watermark,
+            settings=intent.settings,
+            max_event_time=self._latest(work),
+            counted=work.counted,
+            new_files=tuple(work.new_files),
+            passing_files=tuple(work.passing_files),
+        )
+        self.log.put_staged(staged)
+        reach("after_staged")
+
+    def _latest(self, work: StepWork) -> int | None:
+        """The latest event time of all rows so far."""
+        seen: int | None = work.counted.get("max_event")
+        before = self._last.max_event_time if self._last else None
+        return max((time for time in (seen, before) if time is not None), default=None)
+
+    def _quarantine(self, failed: StepFailed) -> None:
+        for query_id, failure in failed.failures.items():
+            self._hooks.quarantine(query_id, str(failure))
+
+    # 5. to 9.
+
+    def _finish(self, work: StepWork, intent: Intent, offsets: str) -> None:
+        """From the fragments to the commit; without queries that fail on their windows."""
+        while True:
+            try:
+                return self._finish_once(work, intent, offsets)
+            except StepFailed as failed:
+                self._quarantine(failed)
+                plan = self.log.plan(intent.plan_version)
+                version = max(self.log.plan_versions()) + 1
+                self.log.put_plan(plan.without(failed.failures, version))
+                intent = replace(intent, plan_version=version)
+                self._put_intent(work, intent)
+                if self._staged is not None:
+                    self._staged = replace(self._staged, plan_version=version)
+                    self.log.put_staged(self._staged)
+                self._remove_results(work)
+                work.attempt = StepWork.new_attempt()
+            except BaseException:
+                self._resuming = True
+                raise
+
+    def _finish_once(self, work: StepWork, intent: Intent, offsets: str) -> None:
+        plan = self.log.plan(intent.plan_version)
+        program = self._program(plan)
+        files = self._state
         self._in_lanes = use_lanes(self._settings, self.log, [*files, *work.new_files])
         with work.timed("kernel"):
             outcome = self._weave(work, program, intent, files)
@@ -367,19 +555,19 @@ class Loom:
             self.log.put_commit(commit)
         reach("after_commit")
         self._last = commit
+        self._committed_at = time.perf_counter()
         self._keep_open(outcome, program, intent.watermark)
         self._clean_up(work, commit, [*gone, *replaced, *work.passing_files])
         self._hooks.planned(plan, commit.late)
         self._sample(work, plan, commit)
         self._hooks.progress(self._progress(work, commit, plan, outcome))
 
-    def _compiled(self, plan: SharedPlan) -> Program:
-        """The plan's program. State in memory is for one version: another one reads afresh,
-        since it may need partials that the last one did not keep."""
-        if self._program is None or self._program.plan.version != plan.version:
-            self._program = compile_program(plan)
-            self._open = None
-        return self._program
+    def _program(self, plan: SharedPlan) -> Program:
+        found = self._programs.get(plan.version)
+        if found is None:
+            found = compile_program(plan)
+            self._programs = {plan.version: found}
+        return found
 
     def _weave(
         self, work: StepWork, program: Program, intent: Intent, files: Sequence[Entry]
@@ -392,9 +580,11 @@ class Loom:
                 work, self.log, program, step, files, self._lanes, self._sink, self._sequence
             )
         else:
-            if self._open is None:
+            if self._open is None or self._open_version != program.plan.version:
+                # Another version may need partials that the last one did not keep.
                 opened, rows = OpenState().read(self.log, files)
                 self._open = opened.with_rows(program, rows)
+                self._open_version = program.plan.version
             outcome = weave_here(work, self.log, program, step, self._open)
         for shape, raw in outcome.unfinished:
             table, failures = project(work.spark, shape, raw)
@@ -461,7 +651,6 @@ class Loom:
     ) -> Commit:
         last = self._last
         seen = work.counted.get("max_event")
-        times = [t for t in (seen, last.max_event_time if last else None) if t is not None]
         work.counted["results"] = outcome.rows
         totals = dict(last.metrics) if last else {}
         for name in ("rows", "null_times", "late_rows", "results"):
@@ -484,7 +673,7 @@ class Loom:
             epoch=self._lease.epoch,
             plan_version=plan.version,
             watermark=intent.watermark,
-            max_event_time=max(times, default=None),
+            max_event_time=self._latest(work),
             settings=intent.settings,
             state=tuple(kept),
             results=tuple(results),
@@ -518,6 +707,8 @@ class Loom:
     def _clean_up(self, work: StepWork, commit: Commit, dead: Sequence[Entry]) -> None:
         for entry in dead:
             self.log.storage.delete(entry["name"])
+        if self._staged is not None:
+            self.log.delete_staged(work.batch)
         reach("after_cleanup")
         if work.kind == "data" and work.batch % CLEAN_EVERY == 0:
             self.log.prune(commit)
@@ -531,13 +722,10 @@ class Loom:
                 self.log.storage.delete(f"{folder}/{name}")
 
     def _sample(self, work: StepWork, plan: SharedPlan, commit: Commit) -> None:
-        sampling, rows = self._hooks.sampling, work.count("rows")
-        if work.rows is None:
-            return
-        if not sampling.due(work.batch, rows, time.perf_counter() - work.started):
-            return
-        with work.timed("statistics"):
-            sampling.collect(work.rows, plan, rows, commit.metrics)
+        if work.rows is not None and work.sampled:
+            with work.timed("statistics"):
+                rows = work.count("rows")
+                self._hooks.sampling.collect(work.rows, plan, rows, commit.metrics)
 
     def _progress(
         self, work: StepWork, commit: Commit, plan: SharedPlan, outcome: Outcome
@@ -561,7 +749,11 @@ class Loom:
         )
 
 
-def check_settings(last: Commit, spark: SparkSession) -> None:
+def _ids(queries: Sequence[Query]) -> list[str]:
+    return [query.id for query in queries]
+
+
+def check_settings(last: Commit | Staged, spark: SparkSession) -> None:
     for setting, now in session_settings(spark).items():
         found = last.settings[setting]
         if found != now:

@@ -84,10 +84,17 @@ class RowLoom(Loom):
         for entry in (*self._last.state, *self._last.numbering["files"]):
             self.log.storage.verify(entry)
 
+    def takes(self, batch: int) -> bool:
+        wanted = not self._resting or self.log.intent(batch) is not None
+        return wanted or bool(self._hooks.queries())
+
     def batch(self, rows: DataFrame, batch: int, wanted: Callable[[], bool]) -> None:
-        if self._resting and self.log.intent(batch) is None and not self._hooks.queries():
-            return
-        super().batch(rows, batch, wanted)
+        if self.takes(batch):
+            super().batch(rows, batch, wanted)
+
+    def _overlaps(self, work: StepWork) -> bool:
+        """Numbers are given in the order of steps, each from what the one before has committed."""
+        return False
 
     def _admit(self, batch: int, offsets: str) -> bool:
         """The clock has run the batch, so its order is right; a loom that rested joins in."""

@@ -87,7 +87,8 @@ class StreamRun:
     @property
     def on_step_thread(self) -> bool:
         """Whether the caller is inside this stream's step, in a sink or callback."""
-        return threading.get_ident() in (self._step_thread, self._thread.ident)
+        own = (self._step_thread, self._thread.ident, self._loom.finishing_thread)
+        return threading.get_ident() in own
 
     def process_all_available(self) -> None:
         """Run all data that is there, and flush."""
@@ -105,6 +106,11 @@ class StreamRun:
                 if query is self._query:
                     break
         if self.error is None and self.is_active:
+            try:
+                self._loom.settle()
+            except BaseException as error:
+                self.error = error
+                return
             self._loom.flush(self._spark)
 
     @property
@@ -144,6 +150,7 @@ class StreamRun:
         try:
             while not self._stopping.is_set():
                 assert self._query is not None
+                self._loom.raise_failed()
                 if self._ended(self._query):
                     if self._trigger.get("availableNow") or self._trigger.get("once"):
                         self._loom.flush(self._spark)
@@ -155,6 +162,7 @@ class StreamRun:
                     continue
                 self._flush_if_idle(self._query)
             self._halt()
+            self._loom.settle()
         except BaseException as error:
             if self.error is None:
                 self.error = error

@@ -35,6 +35,7 @@ class Settings:
     `memory_budget`: how many groups per fragment the intermediates of the aggregate tree may hold
     together; None is no bound. `allocator`: who plans the tree: native, fptas, uniform, slc.
     `statistics_every`: every how many micro-batches one is sampled (docs/statistics.md); 0: none.
+    `overlap`: whether a micro-batch may be finished while the next one is read.
     """
 
     kernel: Kernel = "auto"
@@ -51,6 +52,7 @@ class Settings:
     memory_budget: int | None = None
     allocator: str = NATIVE
     statistics_every: int = 20
+    overlap: bool = True
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
@@ -80,6 +82,7 @@ def check_settings(settings: Settings) -> None:
             _whole(settings.statistics_every, 0),
             "give a number of micro-batches, 0 for none",
         ),
+        "overlap": (isinstance(settings.overlap, bool), "give True or False"),
     }
     for name, (holds, detail) in meant.items():
         if not holds:

@@ -71,6 +71,7 @@ def horizons(program: Program, watermark: int, previous: dict[str, int]) -> dict
     return {
         name: max(needed_horizon(queries, watermark), previous.get(name, -(1 << 62)))
         for name, queries in program.readers.items()
+        if queries
     }
 
 

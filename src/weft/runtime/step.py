@@ -70,17 +70,24 @@ class StepWork:
     kind: Literal["data", "flush"]
     spark: SparkSession
     rows: DataFrame | None
-    attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    attempt: str = field(default_factory=lambda: StepWork.new_attempt())
     started: float = field(default_factory=time.perf_counter)
     durations: dict[str, float] = field(default_factory=dict)
     counted: dict[str, Any] = field(default_factory=dict)
     new_files: list[Entry] = field(default_factory=list)
     passing_files: list[Entry] = field(default_factory=list)
     """Fragments of intermediates, which no later step needs."""
+    sampled: bool = False
+    """Whether its rows are to be sampled once it is committed."""
 
     @property
     def name(self) -> str:
         return step_name(self.batch, self.kind)
+
+    @staticmethod
+    def new_attempt() -> str:
+        """A name of its own for what one attempt at a step writes."""
+        return uuid.uuid4().hex[:12]
 
     def count(self, name: str) -> int:
         return int(self.counted.get(name) or 0)
