@@ -32,6 +32,16 @@ PLACES = [
     "after_results:1",  # that of the row windows, on the second batch
     "before_commit:3",  # the same, on the third
 ]
+#: Without row windows a batch is finished beside the next one. The process that ends leaves a batch
+#: staged, or staged and the next one begun, or the next one's fragments written.
+OVERLAPPING = [
+    "after_staged:1",  # of the first batch
+    "after_state:1",  # of the second; the first is finished before, from what was staged
+    "before_commit:2",  # of the third, beside the fourth
+    "after_staged:2",
+    "after_commit:1",  # of the one that was staged
+    "after_cleanup:2",
+]
 ALL = [*workload.QUERIES, *workload.ROW_QUERIES]
 
 
@@ -88,6 +98,33 @@ def test_kills_at_each_step_of_the_protocol(spark: SparkSession, tmp_path: Path)
     for place in PLACES:
         assert run_child(tmp_path, kill_at=place) == -signal.SIGKILL, place
     assert_complete(spark, tmp_path)
+
+
+def test_kills_of_steps_that_overlap(spark: SparkSession, tmp_path: Path) -> None:
+    write_input(tmp_path)
+    names = list(workload.QUERIES)
+    left = False
+    for place in OVERLAPPING:
+        assert run_child(tmp_path, *names, kill_at=place) == -signal.SIGKILL, place
+        left |= any((tmp_path / "checkpoint" / "streams" / "s" / "staged").glob("*.json"))
+    assert left
+    assert_complete(spark, tmp_path, names)
+    assert not any((tmp_path / "checkpoint" / "streams" / "s" / "staged").iterdir())
+
+
+def test_a_staged_batch_is_finished_without_new_data(spark: SparkSession, tmp_path: Path) -> None:
+    """Also by a run that would go on for ever."""
+    write_input(tmp_path, last=1)
+    names = list(workload.QUERIES)
+    assert run_child(tmp_path, *names, kill_at="after_staged:1") == -signal.SIGKILL
+    w = open_weft(session(spark), tmp_path)
+    register(w, names)
+    run = w.start()
+    try:
+        run.processAllAvailable()
+        assert w.counted("s")["rows"] == len(workload.batches()[0])
+    finally:
+        run.stop()
 
 
 def test_kills_at_random_moments(spark: SparkSession, tmp_path: Path) -> None:

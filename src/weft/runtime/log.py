@@ -54,8 +54,8 @@ class Staged:
     max_event_time: int | None
     """Of all rows so far."""
     counted: dict[str, Any]
-    new_files: tuple[Entry, ...]
-    passing_files: tuple[Entry, ...]
+    files: tuple[Entry, ...]
+    """The fragments of first-level nodes."""
     format: int = FORMAT
 
     @property

@@ -5,13 +5,14 @@ and repeats nothing (DESIGN section 4.2):
 
     1. admit      the lease is ours; the batch is the next one, or committed already (skip)
     2. intent     plan version, watermarks and settings of the step are fixed
-    3. level 1    Spark tasks write the batch's fragments as state files
+    3. level 1    Spark tasks write the fragments of first-level nodes as state files
     4. stage      all that is needed from here on is written down, the rows are no longer needed
-    5. kernel     levels 2 and 3 give the rows of all due windows, here or in lanes
-    6. sink       results are written; files stay invisible
-    7. commit     one file, put in place atomically, makes state and results visible
-    8. clean up   expired files go, old commits are pruned
-    9. sample     now and then, statistics for later plans; no result depends on them
+    5. tree       the fragments of all other nodes are computed from these
+    6. kernel     levels 2 and 3 give the rows of all due windows, here or in lanes
+    7. sink       results are written; files stay invisible
+    8. commit     one file, put in place atomically, makes state and results visible
+    9. clean up   expired files go, old commits are pruned
+    10. sample    now and then, statistics for later plans; no result depends on them
 
 From 5 on a step runs beside 1 to 3 of the next one (docs/decisions/0008). It need not: where it
 does not, there is no 4, and a crash before the commit runs the step again from its rows.
@@ -55,7 +56,7 @@ from weft.runtime.replanning import (
 from weft.runtime.settings import Settings, session_settings
 from weft.runtime.sinks import ResultStore, RouteSink, Sink, StepResults
 from weft.runtime.step import Halted, Hooks, Progress, StepFailed, StepWork
-from weft.runtime.subaggregate import subaggregate
+from weft.runtime.subaggregate import derive, subaggregate
 from weft.runtime.versions import next_plan, updated_history
 from weft.stats import StreamStatistics
 
@@ -188,7 +189,7 @@ class Loom:
             detail = f"that of stream '{name}' is gone, weft is at batch {step.batch}"
             raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
         self._check_spark_query(step)
-        for entry in (*self._state, *(self._staged.new_files if self._staged else ())):
+        for entry in (*self._state, *(self._staged.files if self._staged else ())):
             storage.verify(entry)
 
     @property
@@ -261,9 +262,8 @@ class Loom:
         if staged is None or self._finisher.begun:
             return
         work = StepWork(staged.batch, "data", spark, None)
-        work.counted, work.new_files = staged.counted, list(staged.new_files)
-        work.passing_files = list(staged.passing_files)
-        self._remove_results(work)
+        work.counted, work.first_files = staged.counted, list(staged.files)
+        self._remove_orphans(work)
         self._finish(work, staged.intent, staged.offsets)
         self._staged = None
 
@@ -318,6 +318,8 @@ class Loom:
     def _run(self, work: StepWork, offsets: str) -> None:
         if self._resuming:
             self._remove_orphans(work)
+            if self._last is not None:
+                self.log.delete_staged(self._last.batch)
             self._resuming = False
         try:
             work, intent = self._level1(work, self._intend(work))
@@ -427,11 +429,13 @@ class Loom:
         return plan
 
     def _remove_orphans(self, work: StepWork) -> None:
-        """Delete what an earlier attempt at this step left behind."""
+        """Delete what an earlier attempt at this step left behind, but for what it staged."""
         folder = self.log.folder("state")
+        staged = tuple(entry["name"] for entry in work.first_files)
         for name in self.log.storage.names(folder):
-            if name.startswith(f"{work.name}-"):
-                self.log.storage.delete(f"{folder}/{name}")
+            own = f"{folder}/{name}"
+            if name.startswith(f"{work.name}-") and not any(f.startswith(own) for f in staged):
+                self.log.storage.delete(own)
         self._remove_results(work)
 
     def _remove_results(self, work: StepWork) -> None:
@@ -494,8 +498,7 @@ class Loom:
             settings=intent.settings,
             max_event_time=self._latest(work),
             counted=work.counted,
-            new_files=tuple(work.new_files),
-            passing_files=tuple(work.passing_files),
+            files=tuple(work.first_files),
         )
         self.log.put_staged(staged)
         reach("after_staged")
@@ -510,7 +513,7 @@ class Loom:
         for query_id, failure in failed.failures.items():
             self._hooks.quarantine(query_id, str(failure))
 
-    # 5. to 9.
+    # 5. to 10.
 
     def _finish(self, work: StepWork, intent: Intent, offsets: str) -> None:
         """From the fragments to the commit; without queries that fail on their windows."""
@@ -537,6 +540,10 @@ class Loom:
         plan = self.log.plan(intent.plan_version)
         program = self._program(plan)
         files = self._state
+        if work.first_files and not work.derived:
+            with work.timed("tree"):
+                derive(work, self.log, plan, self._lanes if self._in_lanes else None)
+            work.derived = True
         self._in_lanes = use_lanes(self._settings, self.log, [*files, *work.new_files])
         with work.timed("kernel"):
             outcome = self._weave(work, program, intent, files)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -155,13 +156,17 @@ def sampled(
     if not keys and not predicates:
         return known
     present = rows.where(F.col(quote(plan.stream.time)).isNotNull())
-    sketches: dict[frozenset[str], Sketch] = {}
-    if count > MOST_ROWS:
+    if count <= MOST_ROWS:
+        sketches: dict[frozenset[str], Sketch] = {}
+        table = _sample(present, plan, keys, predicates)
+    else:
         quartiles = (times or Times.of(rows, plan, turn)).quartiles
         longer = _stretch(present, plan, quartiles, count, turn, SKETCHED_ROWS)
-        sketches = _sketched(known, longer, key_sets(plan, keys))
-        present = _stretch(present, plan, quartiles, count, turn, MOST_ROWS).limit(MOST_ROWS)
-    table = _sample(present, plan, keys, predicates)
+        shorter = _stretch(present, plan, quartiles, count, turn, MOST_ROWS).limit(MOST_ROWS)
+        with ThreadPoolExecutor(2) as jobs:
+            found = jobs.submit(_sketched, known, longer, key_sets(plan, keys))
+            table = _sample(shorter, plan, keys, predicates)
+            sketches = found.result()
     hashes = {key.sql: _hashes(table.column(i)) for i, key in enumerate(keys)}
     selectivities = dict(known.selectivities)
     for place, predicate in enumerate(predicates, len(keys)):

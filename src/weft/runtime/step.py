@@ -74,6 +74,10 @@ class StepWork:
     started: float = field(default_factory=time.perf_counter)
     durations: dict[str, float] = field(default_factory=dict)
     counted: dict[str, Any] = field(default_factory=dict)
+    first_files: list[Entry] = field(default_factory=list)
+    """Fragments of first-level nodes."""
+    derived: bool = False
+    """Whether the other nodes have theirs, too."""
     new_files: list[Entry] = field(default_factory=list)
     passing_files: list[Entry] = field(default_factory=list)
     """Fragments of intermediates, which no later step needs."""

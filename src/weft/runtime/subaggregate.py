@@ -1,4 +1,4 @@
-"""Level 1 of a step: every node's fragments written by Spark, the batch's rows counted.
+"""Level 1 of a step: the fragments of all nodes written, the batch's rows counted.
 
 The counts (rows, latest event time, NULL times, late rows) belong to the stream, before any
 predicate. A node that sees every row takes them along in its fragments, at almost no cost;
@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from weft.algebra.plan import Node
+from weft.algebra.plan import Node, SharedPlan
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.program import Program
 from weft.kernel.state import FRAGMENT_END, ROW_COUNT
@@ -22,7 +22,7 @@ from weft.runtime.level1 import LATE_ROWS, MAX_EVENT, fragments, is_late
 from weft.runtime.log import Entry, StreamLog
 from weft.runtime.quarantine import can_raise, culprits
 from weft.runtime.step import StepFailed, StepWork
-from weft.runtime.tree import write_tree
+from weft.runtime.tree import write_below, write_first
 
 _SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _OBJECT_GROUPS = 100_000
@@ -37,7 +37,8 @@ level 1 was slower by a tenth where a task had 50,000 groups."""
 def subaggregate(
     work: StepWork, log: StreamLog, program: Program, before: int, cores: int, lanes: int | None
 ) -> None:
-    """Fill `work.new_files` and `work.counted`; raises `StepFailed` for queries that fail."""
+    """Write the first-level nodes into `work.first_files`, and count the rows in `work.counted`;
+    raises `StepFailed` for queries that fail."""
     rows = work.rows
     assert rows is not None
     _fit_shuffle(work.spark, cores)
@@ -54,21 +55,27 @@ def subaggregate(
         return fragments(observed if node.id == first else rows, node, plan.stream, counts)
 
     try:
-        made = write_tree(work, log, plan, lanes, from_rows)
+        made = write_first(work, log, plan, lanes, from_rows)
         if counting is not None:
             work.counted = _taken_along(log, made, counting)
         elif observation is not None and plan.nodes:
             work.counted = _observed(observation)
         if not work.counted:
             work.counted = rows.agg(*measures).collect()[0].asDict()
-        passing = {node.id for node in plan.nodes if node.intermediate}
-        work.new_files = [entry for entry in made if entry["node"] not in passing]
-        work.passing_files = [entry for entry in made if entry["node"] in passing]
+        work.first_files = made
     except PySparkException:
         found = culprits(rows, plan.queries, plan.stream)
         if not found:
             raise
         raise StepFailed(found) from None
+
+
+def derive(work: StepWork, log: StreamLog, plan: SharedPlan, lanes: int | None) -> None:
+    """Write the nodes below the first level, and fill `work.new_files` and `work.passing_files`."""
+    made = [*work.first_files, *write_below(work, log, plan, lanes, work.first_files)]
+    passing = {node.id for node in plan.nodes if node.intermediate}
+    work.new_files = [entry for entry in made if entry["node"] not in passing]
+    work.passing_files = [entry for entry in made if entry["node"] in passing]
 
 
 def counting_node(program: Program) -> str | None:

@@ -1,8 +1,9 @@
 """The aggregate tree of a step: every node's fragments, parents first.
 
 First-level nodes are computed from the batch's rows by Spark jobs, side by side. A node below is
-computed from what its parent wrote: on the driver if that is small, since a job would cost more than
-the work, else by Spark. All are state files; those of intermediates live for this step only.
+computed from what its parent wrote, when the rows are no longer needed: on the driver if that is small,
+since a job would cost more than the work, else by Spark. All are state files; those of
+intermediates live for this step only.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from weft.algebra.plan import Node, SharedPlan
 from weft.kernel.derive import Parent
@@ -28,53 +28,79 @@ _SMALL = 1_500_000
 """Fragments whose children are computed on the driver, or by one task without an exchange."""
 
 
-def write_tree(
+def write_first(
     work: StepWork,
     log: StreamLog,
     plan: SharedPlan,
     lanes: int | None,
     from_rows: Callable[[Node], DataFrame],
 ) -> list[Entry]:
-    """The files of all nodes; `from_rows` gives the fragments of a first-level node."""
-    written: dict[str, _Written] = {}
+    """The files of the first-level nodes; `from_rows` gives the fragments of one."""
 
-    def write(node: Node) -> None:
-        if node.parent is None:
-            frame = from_rows(node)
-        else:
-            above = written[node.parent]
-            if not above.files:
-                written[node.id] = _Written(node, None, [])
-                return
-            small = None if lanes else above.on_driver(log)
-            if small is not None and small.can_derive(node):
-                files = [_derive(small, node, work, log, plan.version)]
-                written[node.id] = _Written(node, None, [file for file in files if file["rows"]])
-                return
-            frame = coarser(above.frame(work.spark, log), above.node, node)
-        folder = f"{work.name}-{work.attempt}-{node.id}"
-        own_lanes = None if node.intermediate else lanes
-        files = statefiles.write(frame, log, folder, node, plan.version, own_lanes)
-        written[node.id] = _Written(node, frame.schema, files)
+    def write(node: Node) -> list[Entry]:
+        return _by_spark(from_rows(node), work, log, plan, node, lanes)
 
-    for depth, level in enumerate(_levels(plan.nodes)):
-        with ThreadPoolExecutor(_PARALLEL_CHILDREN if depth else _PARALLEL_JOBS) as pool:
-            list(pool.map(write, level))
-    return [entry for node in plan.nodes for entry in written[node.id].files]
+    first = [node for node in plan.nodes if node.parent is None]
+    with ThreadPoolExecutor(_PARALLEL_JOBS) as pool:
+        return [entry for files in pool.map(write, first) for entry in files]
+
+
+def write_below(
+    work: StepWork,
+    log: StreamLog,
+    plan: SharedPlan,
+    lanes: int | None,
+    files: Sequence[Entry],
+) -> list[Entry]:
+    """The files of all nodes below the first level, from the `files` of those."""
+    written = {
+        node.id: _Written(node, [entry for entry in files if entry["node"] == node.id])
+        for node in plan.nodes
+        if node.parent is None
+    }
+
+    def write(node: Node) -> _Written:
+        assert node.parent is not None
+        above = written[node.parent]
+        if not above.files:
+            return _Written(node, [])
+        small = None if lanes else above.on_driver(log)
+        if small is not None and small.can_derive(node):
+            entry = _derive(small, node, work, log, plan.version)
+            return _Written(node, [entry] if entry["rows"] else [])
+        frame = coarser(above.frame(work.spark, log), above.node, node)
+        return _Written(node, _by_spark(frame, work, log, plan, node, lanes))
+
+    for level in _levels(plan.nodes)[1:]:
+        with ThreadPoolExecutor(_PARALLEL_CHILDREN) as pool:
+            written |= {each.node.id: each for each in pool.map(write, level)}
+    below = [node for node in plan.nodes if node.parent is not None]
+    return [entry for node in below for entry in written[node.id].files]
+
+
+def _by_spark(
+    frame: DataFrame,
+    work: StepWork,
+    log: StreamLog,
+    plan: SharedPlan,
+    node: Node,
+    lanes: int | None,
+) -> list[Entry]:
+    folder = f"{work.name}-{work.attempt}-{node.id}"
+    own_lanes = None if node.intermediate else lanes
+    return statefiles.write(frame, log, folder, node, plan.version, own_lanes)
 
 
 @dataclass(frozen=True)
 class _Written:
-    """What a node's fragments were written as; the schema is known if Spark wrote them."""
+    """What a node's fragments were written as."""
 
     node: Node
-    schema: StructType | None
     files: list[Entry]
 
     def frame(self, spark: SparkSession, log: StreamLog) -> DataFrame:
         paths = [log.storage.spark_path(entry["name"]) for entry in self.files]
-        reader = spark.read if self.schema is None else spark.read.schema(self.schema)
-        frame = reader.parquet(*paths)
+        frame = spark.read.parquet(*paths)
         return frame.coalesce(1) if self._rows <= _SMALL else frame
 
     @property
