@@ -24,8 +24,12 @@ from weft.runtime.step import StepWork
 
 _PARALLEL_JOBS = 2
 _PARALLEL_CHILDREN = 2
+"""Threads on the driver. On two cores, 78 children of 550,000 fragments took 7.2 s with one, 3.9 s with two
+and 4.3 s with four."""
 _SMALL = 1_500_000
-"""Fragments whose children are computed on the driver, or by one task without an exchange."""
+"""Fragments whose children are computed on the driver: in less time than a job takes to begin."""
+_ONE_TASK = 300_000
+"""Fragments whose children Spark computes in one task, without an exchange."""
 
 
 def write_first(
@@ -101,7 +105,7 @@ class _Written:
     def frame(self, spark: SparkSession, log: StreamLog) -> DataFrame:
         paths = [log.storage.spark_path(entry["name"]) for entry in self.files]
         frame = spark.read.parquet(*paths)
-        return frame.coalesce(1) if self._rows <= _SMALL else frame
+        return frame.coalesce(1) if self._rows <= _ONE_TASK else frame
 
     @property
     def _rows(self) -> int:
