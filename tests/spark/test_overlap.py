@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.crash import workload
-from tests.crash.child import open_weft, register
+from tests.crash.child import DDL, open_weft, register
 from tests.oracle import compare, model
 from tests.oracle.plain_spark import python_rows, write_batches
 from tests.support.harness import Recorder, session
@@ -19,6 +20,7 @@ import weft
 from weft.runtime import loom
 from weft.runtime.log import Entry
 from weft.runtime.sinks import StepResults
+from weft.runtime.step import StepFailed
 
 BATCHES = workload.batches()[:5]
 NAMES = list(workload.QUERIES)
@@ -45,6 +47,7 @@ class Level1:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun: list[int] = []
+        self.failed = threading.Event()
         self._changed = threading.Condition()
         original = loom.subaggregate
 
@@ -52,7 +55,11 @@ class Level1:
             with self._changed:
                 self.begun.append(work.batch)
                 self._changed.notify_all()
-            original(work, *arguments)
+            try:
+                original(work, *arguments)
+            except StepFailed:
+                self.failed.set()
+                raise
 
         monkeypatch.setattr(loom, "subaggregate", counted)
 
@@ -161,3 +168,144 @@ def test_a_sink_may_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
     running.clear()
     w.start(sink=weft.sinks.callback(keep), availableNow=True).awaitTermination()
     assert_complete(rows)
+
+
+def test_a_query_that_fails_beside_another_one_stays_away(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`total` overflows in the kernel of batch 2 while `share` divides by zero in level 1 of batch 3."""
+    second, half = 1_000_000, 1 << 62
+    times = [[0, 1], [12], [22], [32], [42], [52]]
+    values = [[half, half], [1], [1], [0], [1], [1]]
+    batches = [
+        [
+            {"ts": workload.START + at * second, "k": "a", "v": value, "x": 0.0}
+            for at, value in zip(*each, strict=True)
+        ]
+        for each in zip(times, values, strict=True)
+    ]
+    write_batches(tmp_path / "input", workload.SCHEMA, batches)
+    w = open_weft(session(spark), tmp_path, statistics_every=0)
+    window = "FROM s GROUP BY k, window(ts, '10 seconds')"
+    with w.changes():
+        w.register("counts", f"SELECT k, window.start AS at, COUNT(*) AS n {window}")
+        w.register("total", f"SELECT k, window.start AS at, SUM(v) AS n {window}")
+        w.register("share", f"SELECT k, window.start AS at, SUM(100 DIV v) AS n {window}")
+    level1, recorder = Level1(monkeypatch), Recorder()
+    original, waited = loom.weave_here, list[bool]()
+
+    def waiting(work: Any, *arguments: Any) -> Any:
+        if work.batch == 2 and not waited:
+            waited.append(level1.failed.wait(WAIT))
+        return original(work, *arguments)
+
+    monkeypatch.setattr(loom, "weave_here", waiting)
+    w.start(sink=recorder, availableNow=True).awaitTermination()
+    assert waited == [True]
+    assert {handle.name: handle.status for handle in w.queries} == {
+        "counts": "active",
+        "total": "quarantined",
+        "share": "quarantined",
+    }
+    assert not recorder.rows.get("total")
+    counts = [(batch, row[2]) for batch, row in recorder.rows["counts"]]
+    assert counts == [(2, 2), (3, 1), (4, 1), (5, 1), (6, 1)]
+
+
+def test_spark_s_query_stopped_by_others(spark: SparkSession, tmp_path: Path) -> None:
+    """The run ends when the step under way is finished, and the next one does not repeat it."""
+    recorder, entered, leave = Recorder(), threading.Event(), threading.Event()
+
+    class Slow(Recorder):
+        def write(self, results: StepResults) -> list[Entry]:
+            if results.batch == 1:
+                entered.set()
+                assert leave.wait(WAIT)
+            return recorder.write(results)
+
+    w = opened(spark, tmp_path)
+    run = w.start(sink=Slow())
+    assert entered.wait(WAIT)
+    for query in w._spark.streams.active:
+        query.stop()
+    assert not run.awaitTermination(1)
+    assert run.isActive
+    leave.set()
+    run.awaitTermination(WAIT)
+    w.start(sink=Slow(), availableNow=True).awaitTermination()
+    assert_complete(recorder.rows)
+
+
+def within(seconds: float, call: Callable[[], object]) -> None:
+    """Fail instead of hanging."""
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive()
+
+
+def test_a_sink_may_stop_the_run_in_a_flush(spark: SparkSession, tmp_path: Path) -> None:
+    running: list[weft.Run] = []
+    steps: list[int] = []
+
+    class Stopping(Recorder):
+        def write(self, results: StepResults) -> list[Entry]:
+            steps.append(results.batch)
+            if results.batch == len(BATCHES):
+                running[0].stop()
+            return []
+
+    run = opened(spark, tmp_path, idle_seconds=600.0).start(sink=Stopping())
+    running.append(run)
+    within(WAIT, run.processAllAvailable)
+    assert steps == [*range(len(BATCHES) + 1)]
+    assert run.awaitTermination(WAIT)
+
+
+def test_sinks_of_two_streams_may_stop_the_run_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    w = opened(spark, tmp_path)
+    source = w._spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
+    other = source.parquet(str(tmp_path / "input"))
+    w.add_stream("other", other, time="ts", watermark="2 seconds")
+    w.register("others", "SELECT k, COUNT(*) AS n FROM other GROUP BY k, window(ts, '2 seconds')")
+    running: list[weft.Run] = []
+    both = threading.Barrier(2)
+
+    class Stopping(Recorder):
+        def write(self, results: StepResults) -> list[Entry]:
+            if results.batch == 1:
+                both.wait(WAIT)
+                running[0].stop()
+            return []
+
+    running.append(w.start(sink=Stopping()))
+    within(WAIT, running[0].awaitTermination)
+    assert not running[0].isActive
+
+
+def test_a_sink_that_fails_in_a_flush_ends_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    class Failing(Recorder):
+        def write(self, results: StepResults) -> list[Entry]:
+            if results.batch == len(BATCHES):
+                raise OSError("disk full")
+            return []
+
+    run = opened(spark, tmp_path, sink_tries=1, idle_seconds=600.0).start(sink=Failing())
+    with pytest.raises(weft.WeftError, match="SINK_FAILED"):
+        run.processAllAvailable()
+    assert "disk full" in str(run.exception())
+    with pytest.raises(weft.WeftError, match="SINK_FAILED"):
+        run.awaitTermination(WAIT)
+    assert not run.isActive
+
+
+def test_a_kill_while_spark_writes_its_first_offsets(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark takes the folder for that of another query, and would not start."""
+    w = opened(spark, tmp_path)
+    folder = tmp_path / "checkpoint" / "streams" / "s" / "spark"
+    (folder / "offsets").mkdir(parents=True)
+    (folder / "offsets" / ".0.3f6c.tmp").write_text("v1")
+    (folder / "metadata").write_text('{"id":"6a0e1a51-5b0b-4a6a-9d0e-0c3f0a1f5f11"}')
+    recorder = Recorder()
+    w.start(sink=recorder, availableNow=True).awaitTermination()
+    assert_complete(recorder.rows)

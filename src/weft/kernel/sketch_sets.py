@@ -26,6 +26,7 @@ from weft.kernel.sketch_kinds import KINDS
 
 MOST: Final = 63
 _REMEMBERED: Final = 10_000
+_REMEMBERED_BYTES: Final = 1 << 24
 _OR: Final = UfuncOperation(np.bitwise_or, 0, np.int64)
 
 Masks = NDArray[np.int64]
@@ -39,6 +40,7 @@ class Bases:
         self._bits: dict[bytes, int] = {}
         self._written: list[bytes] = []
         self._merged: dict[int, bytes] = {}
+        self._merged_bytes = 0
         self._estimates: dict[int, int] = {}
         self._lock = threading.Lock()
 
@@ -47,7 +49,7 @@ class Bases:
 
     @property
     def nbytes(self) -> int:
-        return sum(map(len, self._written))
+        return sum(map(len, self._written)) + self._merged_bytes
 
     def bit(self, written: bytes) -> int | None:
         """The bit of a sketch, as a number; None if there is no room for one more."""
@@ -68,25 +70,33 @@ class Bases:
             return self.of(mask)[0] if mask else None
         found = self._merged.get(mask)
         if found is None:
-            kind = KINDS[self.kind]
-            found = kind.write(kind.merge([kind.read(each) for each in self.of(mask)]))
-            _remember(self._merged, mask, found)
+            found = KINDS[self.kind].write(self._sketch(mask))
+            with self._lock:
+                if self._merged_bytes + len(found) > _REMEMBERED_BYTES:
+                    self._merged, self._merged_bytes = {}, 0
+                self._merged[mask] = found
+                self._merged_bytes += len(found)
         return found
+
+    def _sketch(self, mask: int) -> Any:
+        kind = KINDS[self.kind]
+        return kind.merge([kind.read(each) for each in self.of(mask)])
 
     def estimate(self, mask: int) -> int:
         """About how many distinct values a set has."""
         found = self._estimates.get(mask)
         if found is None:
-            written = self.written(mask)
-            found = 0 if written is None else round(KINDS[self.kind].read(written).get_estimate())
-            _remember(self._estimates, mask, found)
+            found = round(self._estimated(mask))
+            if len(self._estimates) >= _REMEMBERED:
+                self._estimates = {}
+            self._estimates[mask] = found
         return found
 
-
-def _remember(known: dict[int, Any], mask: int, found: object) -> None:
-    if len(known) >= _REMEMBERED:
-        known.clear()
-    known[mask] = found
+    def _estimated(self, mask: int) -> float:
+        if mask & (mask - 1):
+            return float(self._sketch(mask).get_estimate())
+        written = self.written(mask)
+        return 0.0 if written is None else float(KINDS[self.kind].read(written).get_estimate())
 
 
 @dataclass(frozen=True)

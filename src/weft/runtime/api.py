@@ -497,10 +497,9 @@ class Weft:
         for name in streams:
             log = self._log(name)
             last = log.last()
-            if last is None:
-                continue
-            plan = log.plan(last.plan_version)
-            self._registry.remember(plan)
+            step = log.staged(last) or last
+            if step is not None:
+                self._registry.remember(log.plan(step.plan_version))
         if empty and self._storage.exists("catalog.json"):
             saved = self._storage.read_json("catalog.json")
             records = [QueryRecord(**record) for record in saved["queries"]]

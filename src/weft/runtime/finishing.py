@@ -37,10 +37,6 @@ class Finisher:
         """Whether work was begun that nobody has waited for."""
         return self._thread is not None
 
-    @property
-    def thread(self) -> int | None:
-        return self._thread.ident if self._thread is not None else None
-
     def join(self) -> None:
         """Wait for the end, whatever came of it."""
         thread = self._thread

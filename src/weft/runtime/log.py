@@ -179,16 +179,17 @@ class StreamLog:
         return f"{self._folder}/staged/{batch:012d}.json"
 
     def plan(self, version: int) -> SharedPlan:
-        if version not in self._plans:
+        plan = self._plans.get(version)
+        if plan is None:
             path = f"{self._folder}/plans/{version:08d}.json"
             try:
-                plan: SharedPlan = codec.loads(self.storage.read(path))
+                plan = codec.loads(self.storage.read(path))
             except FileNotFoundError as error:
                 raise CheckpointError("DAMAGED", path=path, detail="it is missing") from error
             except (KeyError, TypeError, ValueError) as error:
                 raise CheckpointError("DAMAGED", path=path, detail=str(error)) from error
             self._plans[version] = plan
-        return self._plans[version]
+        return plan
 
     def put_plan(self, plan: SharedPlan) -> None:
         path = f"{self._folder}/plans/{plan.version:08d}.json"

@@ -111,6 +111,8 @@ class Loom:
         self._staged = log.staged(self._last)
         """The step that is not finished yet: under way, or left by a process that ended."""
         self._finisher = Finisher(f"weft-finish-{stream.name}")
+        self._threads: set[int] = set()
+        """Those on which a step, or the end of one, is under way."""
         self._committed_at = 0.0
         self._open: OpenState | None = None
         self._open_version = 0
@@ -142,9 +144,20 @@ class Loom:
         return None if step is None else Head.of(step)
 
     @property
-    def finishing_thread(self) -> int | None:
-        """The thread on which a step is being finished, and its sink called."""
-        return self._finisher.thread
+    def inside(self) -> bool:
+        """Whether the caller is part of a step, in a sink or callback."""
+        return threading.get_ident() in self._threads
+
+    @contextmanager
+    def _stepping(self) -> Iterator[None]:
+        own = threading.get_ident()
+        known = own in self._threads
+        self._threads.add(own)
+        try:
+            yield
+        finally:
+            if not known:
+                self._threads.discard(own)
 
     def takes(self, batch: int) -> bool:
         """Whether a micro-batch is run at all."""
@@ -183,6 +196,9 @@ class Loom:
             if done:
                 detail = f"Spark has finished batches of '{name}', weft has none"
                 raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
+            if not offsets:
+                # Spark refuses a checkpoint in which it was killed before its first batch.
+                storage.delete(self.spark_checkpoint)
             return
         check_settings(step, spark)
         if not offsets:
@@ -205,21 +221,25 @@ class Loom:
             if not wanted():
                 raise Halted
             self.raise_failed()
-            self._lease.check()
-            self._session = rows.sparkSession
-            self._resume(rows.sparkSession)
-            offsets = self._offsets(batch)
-            self._followed = self._follower is not None and self._follower.takes(batch)
-            if self._admit(batch, offsets):
-                self._run(StepWork(batch, "data", rows.sparkSession, rows), offsets)
-            if self._follower is not None and self._followed:
-                self._follower.batch(rows, batch, wanted)
+            with self._stepping():
+                self._batch(rows, batch, wanted)
         finally:
             self._lock.release()
 
+    def _batch(self, rows: DataFrame, batch: int, wanted: Callable[[], bool]) -> None:
+        self._lease.check()
+        self._session = rows.sparkSession
+        self._resume(rows.sparkSession)
+        offsets = self._offsets(batch)
+        self._followed = self._follower is not None and self._follower.takes(batch)
+        if self._admit(batch, offsets):
+            self._run(StepWork(batch, "data", rows.sparkSession, rows), offsets)
+        if self._follower is not None and self._followed:
+            self._follower.batch(rows, batch, wanted)
+
     def flush(self, spark: SparkSession) -> bool:
         """Emit what the last batch's data made due, as Spark does in a batch without data."""
-        with self._lock:
+        with self._lock, self._stepping():
             flushed = self._flush(spark)
             return (self._follower is not None and self._follower.flush(spark)) or flushed
 
@@ -329,7 +349,7 @@ class Loom:
             intent = self._up_to_date(work, intent)
             if self._overlaps(work):
                 self._stage(work, intent, offsets)
-                self._finisher.begin(lambda: self._finish(work, intent, offsets))
+                self._finisher.begin(lambda: self._finish_beside(work, intent, offsets))
             else:
                 self._finish(work, intent, offsets)
         except BaseException:
@@ -468,6 +488,7 @@ class Loom:
             except StepFailed as failed:
                 self._settle()
                 self._quarantine(failed)
+                intent = self._up_to_date(work, intent)
                 queries = self.log.plan(intent.plan_version).queries
                 plan = self._new_plan([q for q in queries if q.id not in failed.failures])
                 intent = replace(intent, plan_version=plan.version)
@@ -535,6 +556,10 @@ class Loom:
             except BaseException:
                 self._resuming = True
                 raise
+
+    def _finish_beside(self, work: StepWork, intent: Intent, offsets: str) -> None:
+        with self._stepping():
+            self._finish(work, intent, offsets)
 
     def _finish_once(self, work: StepWork, intent: Intent, offsets: str) -> None:
         plan = self.log.plan(intent.plan_version)

@@ -54,7 +54,6 @@ class StreamRun:
         self._query: StreamingQuery | None = None
         self._active_at = time.monotonic()
         self._busy = False
-        self._step_thread: int | None = None
         self._generation = 0
         self.columns: tuple[str, ...] = ()
         self.error: BaseException | None = None
@@ -78,17 +77,14 @@ class StreamRun:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
-    def stop(self) -> None:
-        """End after the step under way; a step may ask for it itself, and is not waited for."""
+    def ask_to_stop(self) -> None:
+        """End after the steps under way."""
         self._stopping.set()
-        if not self.on_step_thread:
-            self._thread.join()
 
     @property
-    def on_step_thread(self) -> bool:
-        """Whether the caller is inside this stream's step, in a sink or callback."""
-        own = (self._step_thread, self._thread.ident, self._loom.finishing_thread)
-        return threading.get_ident() in own
+    def inside(self) -> bool:
+        """Whether the caller is part of this stream's step, in a sink or callback."""
+        return self._loom.inside or threading.get_ident() == self._thread.ident
 
     def process_all_available(self) -> None:
         """Run all data that is there, and flush."""
@@ -107,11 +103,9 @@ class StreamRun:
                     break
         if self.error is None and self.is_active:
             try:
-                self._loom.settle()
+                self._loom.flush(self._spark)
             except BaseException as error:
                 self.error = error
-                return
-            self._loom.flush(self._spark)
 
     @property
     def _spark(self) -> SparkSession:
@@ -133,7 +127,6 @@ class StreamRun:
 
     def _run_batch(self, rows: DataFrame, batch: int, generation: int) -> None:
         self._busy = True
-        self._step_thread = threading.get_ident()
         try:
             self._loom.batch(rows, batch, lambda: generation == self._generation)
         except Halted:
@@ -144,16 +137,16 @@ class StreamRun:
         finally:
             self._active_at = time.monotonic()
             self._busy = False
-            self._step_thread = None
 
     def _watch(self) -> None:
         try:
-            while not self._stopping.is_set():
+            while not self._stopping.is_set() and self.error is None:
                 assert self._query is not None
                 self._loom.raise_failed()
                 if self._ended(self._query):
                     if self._trigger.get("availableNow") or self._trigger.get("once"):
                         self._loom.flush(self._spark)
+                    self._loom.settle()
                     return
                 if not set(self._columns_in_use()) <= set(self.columns):
                     with self._restarting:
@@ -323,16 +316,19 @@ class Run:
 
     def stop(self) -> None:
         """End all queries, each after its step under way."""
-        inside = any(stream.on_step_thread for stream in self._streams)
+        inside = any(stream.inside for stream in self._streams)
         if not inside:
             self._ended.set()
-        self._stop_all()
+        self._stop_all(wait=not inside)
         if not inside:
             self._finish()
 
-    def _stop_all(self) -> None:
+    def _stop_all(self, *, wait: bool = True) -> None:
+        """Ask all streams to end; a step that asks is not waited for, nor are others by it."""
         for stream in self._streams:
-            stream.stop()
+            stream.ask_to_stop()
+        for stream in self._streams if wait else ():
+            stream.join(None)
         for query in list(self._fallbacks.values()):
             query.stop()
 
