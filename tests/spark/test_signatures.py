@@ -252,7 +252,7 @@ def wanted(table: pa.Table, own: Node) -> pa.Table:
     index = SignatureIndex(own, tuple(enumerate(own.predicates)))
 
     def is_wanted(row: int) -> bool:
-        shards = load(table.slice(row, 1), own, encoders)
+        shards = load([table.slice(row, 1)], own, encoders)
         return len(index.pairs(shards, encoders.keys)[0]) > 0
 
     return table.filter(pa.array([is_wanted(row) for row in range(table.num_rows)]))
@@ -283,7 +283,8 @@ def test_a_child_of_fragments_is_the_child_of_the_rows(
     """By Spark and on the driver alike, and as if there were no parent."""
     asked = different(predicates_of(scalars))
     carried = {each.sql: each for each in [*predicates_of(others), *asked]}
-    parent = node([BIG, TEXT, NUMBER, TRUTH], list(carried.values()), all_rows, bits)
+    whole = all_rows or not asked  # a child of all rows has a parent of all rows
+    parent = node([BIG, TEXT, NUMBER, TRUTH], list(carried.values()), whole, bits)
     child = below_parent(replace(node(keys, asked, all_rows, bits), id="c", fragments=ends), parent)
     above = fragments(rows, parent, STREAM).toArrow()
     by_spark = coarser(rows.sparkSession.createDataFrame(above), parent, child).toArrow()
