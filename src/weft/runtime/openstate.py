@@ -8,6 +8,7 @@ is committed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from weft.kernel.weave import needed_horizon
 from weft.runtime.log import Entry, StreamLog
 
 _COALESCE_ABOVE = 4096
+_THREADS = 2
+"""For loading. NumPy and Arrow compute without the interpreter, which more threads would wait for."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +72,26 @@ class OpenState:
     ) -> tuple[OpenState, dict[str, list[Shards]]]:
         """The rows of files by node, and this state with encoders that know their keys."""
         encoders = dict(self.encoders)
-        found: dict[str, list[Shards]] = {}
-        tables: dict[tuple[int, str], list[pa.Table]] = {}
+        entries: dict[tuple[int, str], list[Entry]] = {}
         for entry in files:
             if lane is None or lane.owns(entry):
-                table = log.storage.read_table(entry["name"])
-                own = table if lane is None else lane.rows(table, entry)
-                tables.setdefault((entry["version"], entry["node"]), []).append(own)
-        for (version, name), parts in tables.items():
-            node = log.plan(version).node_by_id[name]
+                entries.setdefault((entry["version"], entry["node"]), []).append(entry)
+        nodes = [log.plan(version).node_by_id[name] for version, name in entries]
+        together: dict[str, list[tuple[Node, list[Entry]]]] = {}
+        for node, own in zip(nodes, entries.values(), strict=True):
             if node.base not in encoders:
                 encoders[node.base] = _encoders(node, encoders)
-            loaded = load(parts, node, encoders[node.base])
-            found.setdefault(node.id, []).append(loaded)
+            together.setdefault(encoders[node.base].group, []).append((node, own))
+
+        def shards(parts: list[tuple[Node, list[Entry]]]) -> list[Shards]:
+            """Those of nodes that share encoders, one after the other."""
+            return [load(_tables(log, own, lane), node, encoders[node.base]) for node, own in parts]
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            loaded = [each for part in pool.map(shards, together.values()) for each in part]
+        found: dict[str, list[Shards]] = {}
+        for each in loaded:
+            found.setdefault(each.node.id, []).append(each)
         return replace(self, encoders=encoders), found
 
     def with_rows(self, program: Program, new: Mapping[str, Sequence[Shards]]) -> OpenState:
@@ -112,6 +122,13 @@ class OpenState:
             if name in states
         }
         return replace(self, states=states, coalesced_rows=rows)
+
+
+def _tables(log: StreamLog, files: Sequence[Entry], lane: Lane | None) -> list[pa.Table]:
+    tables = [log.storage.read_table(entry["name"]) for entry in files]
+    if lane is None:
+        return tables
+    return [lane.rows(table, entry) for table, entry in zip(tables, files, strict=True)]
 
 
 def _encoders(node: Node, known: Mapping[str, Encoders]) -> Encoders:

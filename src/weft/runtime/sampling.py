@@ -18,15 +18,15 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from weft.algebra.aggregate import stored
@@ -161,12 +161,13 @@ def sampled(
         table = _sample(present, plan, keys, predicates)
     else:
         quartiles = (times or Times.of(rows, plan, turn)).quartiles
-        longer = _stretch(present, plan, quartiles, count, turn, SKETCHED_ROWS)
-        shorter = _stretch(present, plan, quartiles, count, turn, MOST_ROWS).limit(MOST_ROWS)
-        with ThreadPoolExecutor(2) as jobs:
-            found = jobs.submit(_sketched, known, longer, key_sets(plan, keys))
-            table = _sample(shorter, plan, keys, predicates)
-            sketches = found.result()
+        longer = _stretch(quartiles, count, turn, SKETCHED_ROWS)
+        shorter = _within(longer, min(MOST_ROWS / min(SKETCHED_ROWS, count / 2), 1.0))
+        sketching = _Sketching.of(known, key_sets(plan, keys))
+        observed = sketching.observed(_between(present, plan, longer))
+        chosen = _between(observed, plan, shorter).limit(MOST_ROWS)
+        table = _sample(chosen, plan, keys, predicates)
+        sketches = sketching.found(known)
     hashes = {key.sql: _hashes(table.column(i)) for i, key in enumerate(keys)}
     selectivities = dict(known.selectivities)
     for place, predicate in enumerate(predicates, len(keys)):
@@ -211,22 +212,24 @@ def predicates_of(plan: SharedPlan, known: StreamStatistics) -> list[Expression]
     return by_rows[:_MOST_PREDICATES]
 
 
-def _stretch(
-    rows: DataFrame,
-    plan: SharedPlan,
-    quartiles: tuple[int, int],
-    count: int,
-    turn: int,
-    most: int,
-) -> DataFrame:
-    """Rows of a stretch of event time between the quartiles: about `most`."""
+def _stretch(quartiles: tuple[int, int], count: int, turn: int, most: int) -> tuple[int, int]:
+    """A stretch of event time between the quartiles of a micro-batch, with about `most` rows."""
     first, last = quartiles
     length = max(round((last - first) * min(most / (count / 2), 1.0)), 1)
     start = first + round(max(last - first - length, 0) * (turn * _GOLDEN % 1.0))
-    column = quote(plan.stream.time)
-    within = (
-        f"{column} >= timestamp_micros({start}L) AND {column} < timestamp_micros({start + length}L)"
-    )
+    return start, start + length
+
+
+def _within(stretch: tuple[int, int], share: float) -> tuple[int, int]:
+    """The first part of a stretch."""
+    start, end = stretch
+    return start, start + max(round((end - start) * share), 1)
+
+
+def _between(rows: DataFrame, plan: SharedPlan, stretch: tuple[int, int]) -> DataFrame:
+    """The rows of a stretch of event time."""
+    column, (start, end) = quote(plan.stream.time), stretch
+    within = f"{column} >= timestamp_micros({start}L) AND {column} < timestamp_micros({end}L)"
     return rows.where(F.expr(within))
 
 
@@ -249,22 +252,37 @@ def _hashes(column: pa.ChunkedArray) -> Hashes:
     return hashes
 
 
-def _sketched(
-    known: StreamStatistics, rows: DataFrame, sets: Sequence[frozenset[str]]
-) -> dict[frozenset[str], Sketch]:
-    """The sketches after a micro-batch, oldest first, since those are renewed first."""
-    age = {each: place for place, each in enumerate(known.sketches, 1)}
-    ordered = sorted(sets, key=lambda each: age.get(each, 0))
-    wanted, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
-    measures = [F.count(F.lit(1))]
-    measures += [
-        F.expr(
-            f"hll_sketch_estimate(hll_sketch_agg(xxhash64({', '.join(sorted(each))}), {_LOG_K}))"
-        )
-        for each in wanted
-    ]
-    named = [each.alias(f"c{i}") for i, each in enumerate(measures)]
-    ((count, *groups),) = rows.agg(*named).collect()
-    kept = {each: known.sketches[each] for each in later if each in known.sketches}
-    new = [Sketch(float(count), float(each)) for each in groups] if count else []
-    return kept | dict(zip(wanted, new, strict=False))
+@dataclass(frozen=True)
+class _Sketching:
+    """Sketches of key sets, made of the rows that another job reads: those renewed, the oldest first, and
+    those that wait for their turn."""
+
+    wanted: tuple[frozenset[str], ...]
+    later: tuple[frozenset[str], ...]
+    observation: Observation
+
+    @staticmethod
+    def of(known: StreamStatistics, sets: Sequence[frozenset[str]]) -> _Sketching:
+        age = {each: place for place, each in enumerate(known.sketches, 1)}
+        ordered = sorted(sets, key=lambda each: age.get(each, 0))
+        wanted, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
+        return _Sketching(tuple(wanted), tuple(later), Observation(f"weft_{uuid.uuid4().hex}"))
+
+    def observed(self, rows: DataFrame) -> DataFrame:
+        """The rows; a job that reads them makes the sketches."""
+        measures = [F.count(F.lit(1)).alias("rows")]
+        for place, each in enumerate(self.wanted):
+            hashed = f"hll_sketch_agg(xxhash64({', '.join(sorted(each))}), {_LOG_K})"
+            measures.append(F.expr(f"hll_sketch_estimate({hashed})").alias(f"groups{place}"))
+        return rows.observe(self.observation, *measures)
+
+    def found(self, known: StreamStatistics) -> dict[frozenset[str], Sketch]:
+        """The sketches after that job, oldest first."""
+        counted = self.observation.get
+        rows = float(counted["rows"])
+        new = {
+            each: Sketch(rows, float(counted[f"groups{place}"]))
+            for place, each in enumerate(self.wanted if rows else ())
+        }
+        kept = {each: known.sketches[each] for each in self.later if each in known.sketches}
+        return kept | new
