@@ -12,6 +12,7 @@ weave group and partial, plus O(log fragments) per result.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +28,11 @@ from weft.kernel.program import DistinctCount, GroupProgram, Program, Shape
 from weft.kernel.results import ShapeFailed, ShapeRows, Unfinished
 from weft.kernel.state import EMPTY, MEMBER_SHIFT, Encoders, NodeState, Shards
 from weft.kernel.view import View
+
+_LARGE = 30_000
+"""Fragments from which on a group is woven beside others: smaller ones would only wait for the
+interpreter."""
+_THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,14 @@ class Woven:
     unfinished: list[tuple[Shape, pa.Table]] = field(default_factory=list)
     failures: dict[str, QueryFailure] = field(default_factory=dict)
 
+    def add(self, other: Woven) -> None:
+        """Take in what another part of the step gave."""
+        for family, tables in other.families.items():
+            self.families.setdefault(family, []).extend(tables)
+        self.operations += other.operations
+        self.unfinished += other.unfinished
+        self.failures |= other.failures
+
     @property
     def rows(self) -> int:
         tables = [table for tables in self.families.values() for table in tables]
@@ -67,10 +81,25 @@ def weave(
     woven = Woven()
     if step.now <= step.before:
         return woven
-    for group in program.groups:
+
+    def of_group(group: GroupProgram) -> Woven:
         state = _together(group.pools, states)
+        own = Woven()
         if len(state):
-            _weave_group(program, group, state, states, encoders, step, woven)
+            _weave_group(program, group, state, states, encoders, step, own)
+        return own
+
+    def large(group: GroupProgram) -> bool:
+        return sum(len(states.get(name, EMPTY)) for name in group.pools) > _LARGE
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        begun = {
+            place: threads.submit(of_group, group)
+            for place, group in enumerate(program.groups)
+            if large(group)
+        }
+        for place, group in enumerate(program.groups):
+            woven.add(begun[place].result() if place in begun else of_group(group))
     return woven
 
 
