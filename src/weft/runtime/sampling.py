@@ -2,9 +2,9 @@
 
 After the commit of a step, so that no result depends on it; whatever fails here is logged, and the
 step goes on. A micro-batch of at most `MOST_ROWS` rows is taken whole. Of a larger one, a random sample gives the
-quartiles of event time; then stretches of event time are taken, consecutive rows, since fragments are:
-one of `MOST_ROWS` rows, and one of about `SKETCHED_ROWS` on which the groups of the plan's key sets are
-sketched (HyperLogLog with 4096 registers, relative error below 2 %). A stretch moves
+quartiles of event time; then a stretch of event time is taken, consecutive rows, since fragments are:
+about `SKETCHED_ROWS`, on which the groups of the plan's key sets are sketched (HyperLogLog with 4096
+registers, relative error below 2 %), and its beginning of `MOST_ROWS` rows, both in one job. A stretch moves
 through the middle half of the micro-batch from one sample to the next, which outliers do not disturb.
 Keys are hashed and predicates tried on these rows; everything else is NumPy on the driver.
 
