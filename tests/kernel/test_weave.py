@@ -262,3 +262,11 @@ def test_a_sum_that_overflows_fails_even_where_having_would_drop_it() -> None:
 
 def _tables(woven: Woven) -> list[pa.Table]:
     return [table for tables in woven.families.values() for table in tables]
+
+
+def test_encoders_that_have_seen_nothing_are_shared_too() -> None:
+    """A node's file may be without rows, or loaded after that of another node with the same group."""
+    node = share(1, STREAM, [query(0, Window(20, 5), None)], {"q@0": ALWAYS}).nodes[0]
+    first = Encoders(node, "g")
+    assert not len(first.groups)
+    assert Encoders(node, "g", first.groups).groups is first.groups

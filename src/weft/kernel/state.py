@@ -181,7 +181,7 @@ class Encoders:
     def __init__(self, node: Node, group: str, groups: KeyEncoder | None = None) -> None:
         self.group = group
         types = [arrow_type(stored_type(type_)) for type_ in node.key_types]
-        self.groups = groups or KeyEncoder(types[: node.group_keys])
+        self.groups = KeyEncoder(types[: node.group_keys]) if groups is None else groups
         distinct = len(node.keys) > node.group_keys
         self.keys = KeyEncoder(types) if distinct else self.groups
 
