@@ -5,7 +5,8 @@ the sketch of one value. Merging the same sketch twice changes nothing, so that 
 of what it consists of, one bit for each: a column is an array of 64-bit integers, and merging is OR. A
 sketch is made of a set only when it is asked for, and remembered.
 
-Sets that have `MOST` sketches in common know them by the same bits (`Bases`), which only grow in number.
+Columns of one origin know their sketches by the same bits (`Bases`): at most `MOST`, and they only grow
+in number.
 """
 
 from __future__ import annotations

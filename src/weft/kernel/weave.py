@@ -12,7 +12,6 @@ weave group and partial, plus O(log fragments) per result.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,13 +25,13 @@ from weft.kernel.members import expanded
 from weft.kernel.positions import Pairs
 from weft.kernel.program import DistinctCount, GroupProgram, Program, Shape
 from weft.kernel.results import ShapeFailed, ShapeRows, Unfinished
+from weft.kernel.side_by_side import side_by_side
 from weft.kernel.state import EMPTY, MEMBER_SHIFT, Encoders, NodeState, Shards
 from weft.kernel.view import View
 
 _LARGE = 30_000
 """Fragments from which on a group is woven beside others: smaller ones would only wait for the
 interpreter."""
-_THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -92,14 +91,9 @@ def weave(
     def large(group: GroupProgram) -> bool:
         return sum(len(states.get(name, EMPTY)) for name in group.pools) > _LARGE
 
-    with ThreadPoolExecutor(_THREADS) as threads:
-        begun = {
-            place: threads.submit(of_group, group)
-            for place, group in enumerate(program.groups)
-            if large(group)
-        }
-        for place, group in enumerate(program.groups):
-            woven.add(begun[place].result() if place in begun else of_group(group))
+    beside = iter(side_by_side(of_group, filter(large, program.groups)))
+    for group in program.groups:
+        woven.add(next(beside) if large(group) else of_group(group))
     return woven
 
 

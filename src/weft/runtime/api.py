@@ -38,7 +38,7 @@ from weft.runtime.rowloom import RowLoom, row_settings
 from weft.runtime.run import Run, StreamRun
 from weft.runtime.sampling import Sampling
 from weft.runtime.settings import settings_of
-from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder
+from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder, stores_of
 from weft.runtime.sources import Source, fallback_frame, source
 from weft.runtime.step import Hooks
 from weft.runtime.storage import Storage, to_json
@@ -525,10 +525,8 @@ class Weft:
                 raise CatalogError("UNKNOWN_STREAM", query=record.name, name=name, known=known)
 
     def _bind_stores(self, sink: Sink) -> None:
-        sinks = [sink.default, *sink.routes.values()] if isinstance(sink, RouteSink) else [sink]
-        for inner in sinks:
-            if isinstance(inner, ResultStore):
-                inner.bind(self._storage, self._identity.owner)
+        for store in stores_of(sink):
+            store.bind(self._storage, self._identity.owner)
 
 
 def _check_unchanged(known: Any, added: Source) -> None:

@@ -20,73 +20,42 @@ does not, there is no 4, and a crash before the commit runs the step again from 
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.algebra.plan import SharedPlan, Sharing
-from weft.algebra.query import Query, StreamSchema
-from weft.errors import CheckpointError, RunError
+from weft.algebra.plan import SharedPlan
+from weft.algebra.query import StreamSchema
+from weft.errors import CheckpointError
 from weft.kernel.program import Program, compile_program
 from weft.kernel.weave import Step
-from weft.optimizer.gtweave import share
-from weft.optimizer.weaving import WindowWeaving
 from weft.runtime import resultfiles, statefiles
 from weft.runtime.failpoints import reach
 from weft.runtime.finishing import Finisher
 from weft.runtime.lease import Lease
 from weft.runtime.log import Commit, Entry, Intent, Staged, StreamLog
 from weft.runtime.openstate import OpenState
+from weft.runtime.orphans import remove_fragments, remove_old_folders, remove_results
 from weft.runtime.placement import Outcome, use_lanes, weave_here, weave_in_lanes
+from weft.runtime.planner import Planner
 from weft.runtime.projection import project
-from weft.runtime.replanning import (
-    drifted,
-    group_counts,
-    groups_drifted,
-    measured_sharing,
-    pays,
-    updated_measures,
-)
 from weft.runtime.settings import Settings, session_settings
-from weft.runtime.sinks import ResultStore, RouteSink, Sink, StepResults
+from weft.runtime.sinks import Sink, StepResults, deliver
+from weft.runtime.spark_checkpoint import SparkCheckpoint, check_session
 from weft.runtime.step import Halted, Hooks, Progress, StepFailed, StepWork
 from weft.runtime.subaggregate import derive, subaggregate
-from weft.runtime.versions import next_plan, updated_history
-from weft.stats import StreamStatistics
+from weft.runtime.totals import late_after, totals_after
+from weft.runtime.versions import updated_history
 
 BASE_EVERY = 50
 CLEAN_EVERY = 10
 _MILLISECOND = 1000
 _LOCK_POLL_SECONDS = 0.05
-
-
-@dataclass(frozen=True)
-class Head:
-    """Where a stream stands after its last step, finished or staged: what the next one goes by."""
-
-    batch: int
-    spark_query: str
-    offsets: str
-    plan_version: int
-    watermark: int
-    max_event_time: int | None
-
-    @staticmethod
-    def of(step: Commit | Staged) -> Head:
-        return Head(
-            step.batch,
-            step.spark_query,
-            step.offsets,
-            step.plan_version,
-            step.watermark,
-            step.max_event_time,
-        )
 
 
 class Loom:
@@ -119,10 +88,10 @@ class Loom:
         self._programs: dict[int, Program] = {}
         self._in_lanes = False
         self._resuming = True
-        self._planned_for: Sharing | None = None
-        """What the weave groups were last chosen for, or found to be still right for."""
-        self._planned_with = StreamStatistics.unknown()
-        """What was known of groups at that time."""
+        """Until its first step: an earlier process may have left something behind. A loom that fails
+        is not used again."""
+        self.spark_checkpoint = SparkCheckpoint(log.storage, log.folder("spark"), stream.name)
+        self._planner = Planner(log, stream, settings, hooks.sampling)
         self._session: SparkSession | None = None
         """Spark's own copy of the session for the stream: later changes to the user's session
         do not reach it."""
@@ -139,9 +108,9 @@ class Loom:
         return self._last
 
     @property
-    def head(self) -> Head | None:
-        step = self._staged or self._last
-        return None if step is None else Head.of(step)
+    def head(self) -> Commit | Staged | None:
+        """Where the stream stands: the step that the next one goes by, finished or not."""
+        return self._staged or self._last
 
     @property
     def inside(self) -> bool:
@@ -164,10 +133,6 @@ class Loom:
         return True
 
     @property
-    def spark_checkpoint(self) -> str:
-        return self.log.folder("spark")
-
-    @property
     def flush_pending(self) -> bool:
         """Whether the data so far made windows due that no step has emitted, and Spark has not
         planned a batch that belongs before the flush (such as one to be replayed)."""
@@ -181,32 +146,18 @@ class Loom:
         head = self.head
         if head is None or self._watermark() <= head.watermark:
             return False
-        return not self._planned_by_spark(head.batch + 1)
-
-    def _planned_by_spark(self, batch: int) -> bool:
-        return self.log.storage.exists(f"{self.spark_checkpoint}/offsets/{batch}")
+        return not self.spark_checkpoint.planned(head.batch + 1)
 
     def check(self, spark: SparkSession) -> None:
         """Refuse to start on a checkpoint that does not fit."""
-        storage, name = self.log.storage, self.stream.name
-        offsets = [n for n in storage.names(f"{self.spark_checkpoint}/offsets") if n.isdigit()]
-        done = [n for n in storage.names(f"{self.spark_checkpoint}/commits") if n.isdigit()]
-        step = self._staged or self._last
-        if step is None:
-            if done:
-                detail = f"Spark has finished batches of '{name}', weft has none"
-                raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
-            if not offsets:
-                # Spark refuses a checkpoint in which it was killed before its first batch.
-                storage.delete(self.spark_checkpoint)
+        head = self.head
+        if head is None:
+            self.spark_checkpoint.check_unused()
             return
-        check_settings(step, spark)
-        if not offsets:
-            detail = f"that of stream '{name}' is gone, weft is at batch {step.batch}"
-            raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
-        self._check_spark_query(step)
+        check_session(head, spark)
+        self.spark_checkpoint.check(head)
         for entry in (*self._state, *(self._staged.files if self._staged else ())):
-            storage.verify(entry)
+            self.log.storage.verify(entry)
 
     @property
     def _state(self) -> tuple[Entry, ...]:
@@ -230,7 +181,7 @@ class Loom:
         self._lease.check()
         self._session = rows.sparkSession
         self._resume(rows.sparkSession)
-        offsets = self._offsets(batch)
+        offsets = self.spark_checkpoint.offsets(batch)
         self._followed = self._follower is not None and self._follower.takes(batch)
         if self._admit(batch, offsets):
             self._run(StepWork(batch, "data", rows.sparkSession, rows), offsets)
@@ -250,7 +201,7 @@ class Loom:
         if self._last is None or not self._own_flush_pending:
             return False
         self._lease.check()
-        check_settings(self._last, spark)
+        check_session(self._last, spark)
         self._run(StepWork(self._last.batch, "flush", spark, None), self._last.offsets)
         return True
 
@@ -287,6 +238,11 @@ class Loom:
         self._finish(work, staged.intent, staged.offsets)
         self._staged = None
 
+    def _remove_orphans(self, work: StepWork) -> None:
+        """Delete what an earlier attempt at a step left behind, but for what it staged."""
+        remove_fragments(self.log, work)
+        remove_results(self.log, self._sink, work, self._last)
+
     @property
     def _sequence(self) -> int:
         """The id of the step under way as sinks see it: as in Spark, a flush counts as a batch."""
@@ -299,7 +255,7 @@ class Loom:
         head = self.head
         expected = head.batch + 1 if head else 0
         if head is not None:
-            self._check_spark_query(head)
+            self.spark_checkpoint.check_query(head)
         if batch == expected:
             return True
         if head is not None and batch == head.batch and offsets == head.offsets:
@@ -308,20 +264,6 @@ class Loom:
             "SPARK_CHECKPOINT",
             detail=f"Spark wants to run batch {batch}, weft expects batch {expected}",
         )
-
-    def _check_spark_query(self, last: Commit | Staged | Head) -> None:
-        if last.spark_query != self._spark_query():
-            raise CheckpointError(
-                "SPARK_CHECKPOINT", detail="it belongs to another streaming query"
-            )
-
-    def _spark_query(self) -> str:
-        """The id of Spark's streaming query, from its own checkpoint."""
-        return str(self.log.storage.read_json(f"{self.spark_checkpoint}/metadata")["id"])
-
-    def _offsets(self, batch: int) -> str:
-        data = self.log.storage.read(f"{self.spark_checkpoint}/offsets/{batch}")
-        return hashlib.sha256(data).hexdigest()
 
     def _watermark(self) -> int:
         """The stream's watermark after all data so far (DESIGN section 4.1)."""
@@ -341,20 +283,16 @@ class Loom:
             if self._last is not None:
                 self.log.delete_staged(self._last.batch)
             self._resuming = False
-        try:
-            work, intent = self._level1(work, self._intend(work))
-            with work.timed("wait"):
-                self._settle()
-            work.started = max(work.started, self._committed_at)
-            intent = self._up_to_date(work, intent)
-            if self._overlaps(work):
-                self._stage(work, intent, offsets)
-                self._finisher.begin(lambda: self._finish_beside(work, intent, offsets))
-            else:
-                self._finish(work, intent, offsets)
-        except BaseException:
-            self._resuming = True
-            raise
+        work, intent = self._level1(work, self._intend(work))
+        with work.timed("wait"):
+            self._settle()
+        work.started = max(work.started, self._committed_at)
+        intent = self._up_to_date(work, intent)
+        if self._overlaps(work):
+            self._stage(work, intent, offsets)
+            self._finisher.begin(lambda: self._finish_beside(work, intent, offsets))
+        else:
+            self._finish(work, intent, offsets)
 
     def _intend(self, work: StepWork) -> Intent:
         """The step's intent: the one an earlier attempt left, or a new one."""
@@ -388,88 +326,25 @@ class Loom:
 
     def _current_plan(self, work: StepWork) -> SharedPlan:
         """The last plan if the queries are the same and its groups still pay, else a new version."""
-        head, last = self.head, self._last
+        head = self.head
         if head is not None:
             plan = self.log.plan(head.plan_version)
-            same = _ids(plan.queries) == _ids(self._hooks.queries())
-            if same and (last is None or not self._drifts(plan, last)):
+            if self._asked_for(plan) and not self._planner.drifts(plan, self._last):
                 return plan
         self._settle()
-        queries = self._hooks.queries()
         if self._last is not None:
             plan = self.log.plan(self._last.plan_version)
-            if _ids(plan.queries) == _ids(queries):
-                return self._replanned(plan, self._last)
-        self._look(work, queries)
-        return self._new_plan(queries)
-
-    def _look(self, work: StepWork, queries: Sequence[Query]) -> None:
-        """Before the first plan of a stream with several nodes: a sample of its first rows, so that
-        their tree is chosen by what they are."""
-        sampling = self._hooks.sampling
-        if self._last is not None or work.rows is None or sampling.known.known:
-            return
-        draft = share(0, self.stream, queries, {})
-        if len(draft.nodes) > 1:
+            if self._asked_for(plan):
+                return self._planner.replanned(plan, self._last)
+        queries = self._hooks.queries()
+        if self._last is None and work.rows is not None:
             with work.timed("statistics"):
-                sampling.look(work.rows, draft)
+                self._planner.look(work.rows, queries)
+        return self._planner.new_plan(queries, self._last)
 
-    def _drifts(self, plan: SharedPlan, last: Commit) -> bool:
-        """Whether the stream is no longer what the weave groups were chosen for."""
-        sharing = measured_sharing(self._settings, last)
-        factor, known = self._settings.replan_drift, self._hooks.sampling.known
-        if not self._planned_with.known:
-            self._planned_with = known
-        then = self._planned_for or plan.sharing
-        return drifted(then, sharing, factor) or groups_drifted(
-            self._planned_with, known, plan, factor
-        )
-
-    def _replanned(self, plan: SharedPlan, last: Commit) -> SharedPlan:
-        """The same queries under other weave groups, if the stream has drifted so far that these
-        pay; between two steps, without touching state."""
-        if not self._drifts(plan, last):
-            return plan
-        sharing, known = measured_sharing(self._settings, last), self._hooks.sampling.known
-        self._planned_for, self._planned_with = sharing, known
-        if not pays(plan, sharing, known):
-            return plan
-        return self._new_plan(plan.queries)
-
-    def _new_plan(self, queries: Sequence[Query]) -> SharedPlan:
-        known = self._hooks.sampling.known
-        sharing = measured_sharing(self._settings, self._last)
-        if not sharing.measured and known.rate.source != "assumed":
-            sharing = replace(sharing, rate=known.rate.value)
-        self._planned_for, self._planned_with = sharing, known
-        weaving = WindowWeaving(sharing, group_counts(known))
-        plan = next_plan(self.log, self.stream, queries, self._last, weaving)
-        self.log.put_plan(plan)
-        reach("after_plan")
-        return plan
-
-    def _remove_orphans(self, work: StepWork) -> None:
-        """Delete what an earlier attempt at this step left behind, but for what it staged."""
-        folder = self.log.folder("state")
-        staged = tuple(entry["name"] for entry in work.first_files)
-        for name in self.log.storage.names(folder):
-            own = f"{folder}/{name}"
-            if name.startswith(f"{work.name}-") and not any(f.startswith(own) for f in staged):
-                self.log.storage.delete(own)
-        self._remove_results(work)
-
-    def _remove_results(self, work: StepWork) -> None:
-        folder = self.log.folder("handoff")
-        for name in self.log.storage.names(folder):
-            if name.startswith(f"{work.name}-"):
-                self.log.storage.delete(f"{folder}/{name}")
-        named = {(entry["root"], entry["name"]) for entry in self.log.all_result_files()}
-        merging = self._last.name if self._last else ""
-        for store in _stores(self._sink):
-            for step in (work.name, f"merged~{merging}"):
-                for name in store.own_files(self.stream.name, step):
-                    if (store.place, name) not in named:
-                        store.storage.delete(name)
+    def _asked_for(self, plan: SharedPlan) -> bool:
+        """Whether a plan has the queries that are registered now."""
+        return [each.id for each in plan.queries] == [each.id for each in self._hooks.queries()]
 
     # 3. and 4.
 
@@ -490,7 +365,8 @@ class Loom:
                 self._quarantine(failed)
                 intent = self._up_to_date(work, intent)
                 queries = self.log.plan(intent.plan_version).queries
-                plan = self._new_plan([q for q in queries if q.id not in failed.failures])
+                left = [query for query in queries if query.id not in failed.failures]
+                plan = self._planner.new_plan(left, self._last)
                 intent = replace(intent, plan_version=plan.version)
                 self._put_intent(work, intent)
                 self._remove_orphans(work)
@@ -511,7 +387,7 @@ class Loom:
         """Write down all that is needed to finish the step, whatever happens to this process."""
         self._staged = staged = Staged(
             batch=work.batch,
-            spark_query=self._spark_query(),
+            spark_query=self.spark_checkpoint.query,
             offsets=offsets,
             plan_version=intent.plan_version,
             watermark_before=intent.watermark_before,
@@ -551,11 +427,8 @@ class Loom:
                 if self._staged is not None:
                     self._staged = replace(self._staged, plan_version=version)
                     self.log.put_staged(self._staged)
-                self._remove_results(work)
+                remove_results(self.log, self._sink, work, self._last)
                 work.attempt = StepWork.new_attempt()
-            except BaseException:
-                self._resuming = True
-                raise
 
     def _finish_beside(self, work: StepWork, intent: Intent, offsets: str) -> None:
         with self._stepping():
@@ -579,7 +452,8 @@ class Loom:
         horizons = statefiles.horizons(program, intent.watermark, known)
         kept, gone = statefiles.live([*files, *work.new_files], horizons)
         with work.timed("compact"):
-            kept, replaced = self._compact(work, kept, horizons)
+            folder = f"{work.name}-{work.attempt}-compact"
+            kept, replaced = statefiles.compacted(work.spark, self.log, folder, kept, horizons)
         commit = self._commit_of(work, intent, plan, offsets, outcome, results, kept, horizons)
         reach("before_commit")
         with work.timed("commit"):
@@ -639,36 +513,9 @@ class Loom:
             queries=plan.query_by_id,
             spark=work.spark,
         )
-        tries = self._settings.sink_tries
-        for attempt in range(1, tries):
-            try:
-                return self._sink.write(results)
-            except Exception:
-                time.sleep(self._settings.sink_pause_seconds * attempt)
-        try:
-            return self._sink.write(results)
-        except Exception as error:
-            raise RunError(
-                "SINK_FAILED",
-                sink=self._sink.name,
-                tries=tries,
-                batch=self._sequence,
-                detail=f"{type(error).__name__}: {error}",
-            ) from error
-
-    def _compact(
-        self, work: StepWork, kept: list[Entry], horizons: dict[str, int]
-    ) -> tuple[list[Entry], list[Entry]]:
-        """Many small state files as few; the files that they replace."""
-        replaced: list[Entry] = []
-        for number, files in enumerate(statefiles.due_for_compaction(kept)):
-            folder = f"{work.name}-{work.attempt}-compact-{number}"
-            horizon = horizons[files[0]["node"]]
-            merged = statefiles.compact(work.spark, self.log, folder, files, horizon)
-            names = {entry["name"] for entry in files}
-            kept = [entry for entry in kept if entry["name"] not in names] + merged
-            replaced += files
-        return kept, replaced
+        return deliver(
+            self._sink, results, self._settings.sink_tries, self._settings.sink_pause_seconds
+        )
 
     def _commit_of(
         self,
@@ -681,26 +528,12 @@ class Loom:
         kept: list[Entry],
         horizons: dict[str, int],
     ) -> Commit:
-        last = self._last
-        seen = work.counted.get("max_event")
-        work.counted["results"] = outcome.rows
-        totals = dict(last.metrics) if last else {}
-        for name in ("rows", "null_times", "late_rows", "results"):
-            totals[name] = totals.get(name, 0) + work.count(name)
-        for name, count in outcome.operations.items():
-            totals[name] = totals.get(name, 0) + count
-        advance = seen - last.max_event_time if seen and last and last.max_event_time else 0
-        fragments = sum(entry["rows"] for entry in work.new_files)
-        totals |= updated_measures(totals, advance, work.count("rows"), fragments, plan)
-        totals["seconds"] = totals.get("seconds", 0.0) + time.perf_counter() - work.started
-        if seen is not None and "first_event" not in totals:
-            totals |= {"first_event": seen, "first_rows": totals["rows"]}
         return Commit(
             stream=self.stream.name,
             kind=work.kind,
             batch=work.batch,
             sequence=self._sequence,
-            spark_query=self._spark_query(),
+            spark_query=self.spark_checkpoint.query,
             offsets=offsets,
             epoch=self._lease.epoch,
             plan_version=plan.version,
@@ -710,17 +543,15 @@ class Loom:
             state=tuple(kept),
             results=tuple(results),
             results_base=self._results_base(work),
-            history=updated_history(last, plan, seen, kept),
+            history=updated_history(self._last, plan, work.counted.get("max_event"), kept),
             horizons=horizons,
-            late=self._late(plan, outcome),
-            metrics=totals,
+            late=late_after(self._last, self._late(plan, outcome), plan),
+            metrics=totals_after(self._last, work, outcome, plan),
         )
 
     def _late(self, plan: SharedPlan, outcome: Outcome) -> dict[str, int]:
-        """Per query, the (row, window) pairs that came too late so far."""
-        before = self._last.late if self._last else {}
-        late = {name: before.get(name, 0) + outcome.late.get(name, 0) for name in plan.query_by_id}
-        return {name: pairs for name, pairs in late.items() if pairs}
+        """Per query, the (row, window) pairs that come too late in a step."""
+        return outcome.late
 
     def _results_base(self, work: StepWork) -> str | None:
         """The base that lists older results; a new one every so many batches."""
@@ -744,14 +575,7 @@ class Loom:
         reach("after_cleanup")
         if work.kind == "data" and work.batch % CLEAN_EVERY == 0:
             self.log.prune(commit)
-            self._remove_empty_folders(commit)
-
-    def _remove_empty_folders(self, commit: Commit) -> None:
-        folder = self.log.folder("state")
-        used = {entry["name"].removeprefix(f"{folder}/").split("/")[0] for entry in commit.state}
-        for name in self.log.storage.names(folder):
-            if name not in used and name < f"{commit.batch:012d}":
-                self.log.storage.delete(f"{folder}/{name}")
+            remove_old_folders(self.log, commit)
 
     def _sample(self, work: StepWork, plan: SharedPlan, commit: Commit) -> None:
         if work.rows is not None and work.sampled:
@@ -779,23 +603,3 @@ class Loom:
             placement="lanes" if self._in_lanes else "driver",
             durations=work.durations,
         )
-
-
-def _ids(queries: Sequence[Query]) -> list[str]:
-    return [query.id for query in queries]
-
-
-def check_settings(last: Commit | Staged, spark: SparkSession) -> None:
-    for setting, now in session_settings(spark).items():
-        found = last.settings[setting]
-        if found != now:
-            raise CheckpointError("SETTINGS_CHANGED", setting=setting, found=found, now=now)
-
-
-def _stores(sink: Sink) -> list[ResultStore]:
-    if isinstance(sink, ResultStore):
-        return [sink]
-    if isinstance(sink, RouteSink):
-        inner = (sink.default, *sink.routes.values())
-        return [store for each in inner for store in _stores(each)]
-    return []

@@ -8,7 +8,6 @@ is committed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -17,13 +16,12 @@ from weft.algebra.plan import Node, base_of, node_id
 from weft.kernel.coalesce import coalesced
 from weft.kernel.intercede import pool_fragments
 from weft.kernel.program import Program
+from weft.kernel.side_by_side import side_by_side
 from weft.kernel.state import BUCKET, EMPTY, Encoders, NodeState, Shards, load
 from weft.kernel.weave import needed_horizon
 from weft.runtime.log import Entry, StreamLog
 
 _COALESCE_ABOVE = 4096
-_THREADS = 2
-"""For loading. NumPy and Arrow compute without the interpreter, which more threads would wait for."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +85,10 @@ class OpenState:
             """Those of nodes that share encoders, one after the other."""
             return [load(_tables(log, own, lane), node, encoders[node.base]) for node, own in parts]
 
-        with ThreadPoolExecutor(_THREADS) as pool:
-            loaded = [each for part in pool.map(shards, together.values()) for each in part]
         found: dict[str, list[Shards]] = {}
-        for each in loaded:
-            found.setdefault(each.node.id, []).append(each)
+        for loaded in side_by_side(shards, together.values()):
+            for each in loaded:
+                found.setdefault(each.node.id, []).append(each)
         return replace(self, encoders=encoders), found
 
     def with_rows(self, program: Program, new: Mapping[str, Sequence[Shards]]) -> OpenState:

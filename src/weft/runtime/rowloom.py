@@ -25,10 +25,11 @@ from weft.algebra.plan import SharedPlan
 from weft.errors import CheckpointError
 from weft.runtime.failpoints import reach
 from weft.runtime.log import Commit, Entry, Intent
-from weft.runtime.loom import Loom, check_settings
+from weft.runtime.loom import Loom
 from weft.runtime.numbering import MOST_FILES, NUMBERED, PENDING, Numbering
 from weft.runtime.placement import Outcome
 from weft.runtime.settings import Settings, session_settings
+from weft.runtime.spark_checkpoint import check_session
 from weft.runtime.step import StepWork
 
 ROWS_PER_SECOND = 1_000_000.0
@@ -52,11 +53,8 @@ class RowLoom(Loom):
         super().__init__(*args, **kwargs)
         self._clock, self._numbering = clock, numbering
         self._numbered = Numbered()
+        self.spark_checkpoint = clock.spark_checkpoint
         clock.lead(self)
-
-    @property
-    def spark_checkpoint(self) -> str:
-        return self._clock.spark_checkpoint
 
     @property
     def needs_rows(self) -> bool:
@@ -74,13 +72,13 @@ class RowLoom(Loom):
         if last is None or clock is None or self._resting or last.batch != clock.batch:
             return False
         behind = last.numbering["watermark"] < clock.watermark
-        return behind and not self._planned_by_spark(last.batch + 1)
+        return behind and not self.spark_checkpoint.planned(last.batch + 1)
 
     def check(self, spark: SparkSession) -> None:
         if self._last is None:
             return
-        check_settings(self._last, spark)
-        self._check_spark_query(self._last)
+        check_session(self._last, spark)
+        self.spark_checkpoint.check_query(self._last)
         for entry in (*self._last.state, *self._last.numbering["files"]):
             self.log.storage.verify(entry)
 
@@ -186,10 +184,7 @@ class RowLoom(Loom):
 
     def _late(self, plan: SharedPlan, outcome: Outcome) -> dict[str, int]:
         """A late row has no number and is in no window: it counts once for every query."""
-        before = self._last.late if self._last else {}
-        rows = self._numbered.counted.get("late_rows", 0)
-        late = {name: before.get(name, 0) + rows for name in plan.query_by_id}
-        return {name: count for name, count in late.items() if count}
+        return dict.fromkeys(plan.query_by_id, self._numbered.counted.get("late_rows", 0))
 
     def _clean_up(self, work: StepWork, commit: Commit, dead: Sequence[Entry]) -> None:
         super()._clean_up(work, commit, dead)

@@ -122,7 +122,7 @@ class StreamRun:
             self._run_batch(rows, batch, generation)
 
         writer = projected.writeStream.foreachBatch(run_batch)
-        path = self._loom.log.storage.spark_path(self._loom.spark_checkpoint)
+        path = self._loom.spark_checkpoint.path
         self._query = writer.option("checkpointLocation", path).trigger(**self._trigger).start()
 
     def _run_batch(self, rows: DataFrame, batch: int, generation: int) -> None:

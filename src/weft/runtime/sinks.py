@@ -15,8 +15,8 @@ deduplicate by.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -24,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weft.errors import RunError
 from weft.kernel.results import QUERY_COLUMN
+from weft.kernel.side_by_side import THREADS, side_by_side
 from weft.runtime.log import Entry
 from weft.runtime.storage import Storage
 
-_WRITERS = 2
 _ROWS_WORTH_A_FILE = 100_000
 
 if TYPE_CHECKING:
@@ -130,18 +131,18 @@ class ResultStore:
     def write(self, results: StepResults) -> list[Entry]:
         """One file per family; a large one in two parts, written side by side."""
 
-        def put(family: str, part: str, table: pa.Table) -> Entry:
+        def put(file: tuple[str, str, pa.Table]) -> Entry:
+            family, part, table = file
             name = self.file_name(results.stream, results.step, results.attempt, family, part)
             return self.write_file(name, family, results.batch, table)
 
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            written = [
-                pool.submit(put, family, part, rows)
-                for family, table in results.families.items()
-                if table.num_rows
-                for part, rows in _parts(_clustered(table))
-            ]
-            return [future.result() for future in written]
+        files = [
+            (family, part, rows)
+            for family, table in results.families.items()
+            if table.num_rows
+            for part, rows in _parts(_clustered(table))
+        ]
+        return side_by_side(put, files)
 
     def file_name(self, stream: str, step: str, attempt: str, family: str, part: str = "") -> str:
         return f"{family}/{self.prefix(stream)}{step}~{attempt}{part}.parquet"
@@ -170,7 +171,7 @@ class ResultStore:
 
 def _parts(table: pa.Table) -> list[tuple[str, pa.Table]]:
     """A table as it is, or in pieces if each is still a large file, with a suffix for each."""
-    count = min(_WRITERS, table.num_rows // _ROWS_WORTH_A_FILE)
+    count = min(THREADS, table.num_rows // _ROWS_WORTH_A_FILE)
     if count < 2:
         return [("", table)]
     size = -(-table.num_rows // count)
@@ -308,6 +309,35 @@ class RouteSink:
             chosen = results.only(lambda name, sink=sink: self.routes.get(name) is sink)  # type: ignore[misc]
             entries += sink.write(chosen)
         return entries
+
+
+def stores_of(sink: Sink) -> list[ResultStore]:
+    """The result stores in a sink."""
+    if isinstance(sink, ResultStore):
+        return [sink]
+    if isinstance(sink, RouteSink):
+        inner = (sink.default, *sink.routes.values())
+        return [store for each in inner for store in stores_of(each)]
+    return []
+
+
+def deliver(sink: Sink, results: StepResults, tries: int, pause_seconds: float) -> list[Entry]:
+    """Hand the results of a step to a sink, trying again after a pause if it fails."""
+    for attempt in range(1, tries):
+        try:
+            return sink.write(results)
+        except Exception:
+            time.sleep(pause_seconds * attempt)
+    try:
+        return sink.write(results)
+    except Exception as error:
+        raise RunError(
+            "SINK_FAILED",
+            sink=sink.name,
+            tries=tries,
+            batch=results.batch,
+            detail=f"{type(error).__name__}: {error}",
+        ) from error
 
 
 def store() -> ResultStore:

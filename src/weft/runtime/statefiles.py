@@ -94,6 +94,24 @@ def due_for_compaction(entries: Sequence[Entry]) -> list[list[Entry]]:
     return [files for files in by_origin.values() if len(files) > MOST_FILES]
 
 
+def compacted(
+    spark: SparkSession,
+    log: StreamLog,
+    folder: str,
+    kept: list[Entry],
+    horizons: dict[str, int],
+) -> tuple[list[Entry], list[Entry]]:
+    """Many small files as few, in folders of which `folder` is the beginning; and those replaced."""
+    replaced: list[Entry] = []
+    for number, files in enumerate(due_for_compaction(kept)):
+        horizon = horizons[files[0]["node"]]
+        merged = compact(spark, log, f"{folder}-{number}", files, horizon)
+        names = {entry["name"] for entry in files}
+        kept = [entry for entry in kept if entry["name"] not in names] + merged
+        replaced += files
+    return kept, replaced
+
+
 def compact(
     spark: SparkSession, log: StreamLog, folder: str, files: Sequence[Entry], horizon: int
 ) -> list[Entry]:

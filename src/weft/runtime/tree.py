@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.plan import Node, SharedPlan
 from weft.kernel.derive import Parent
+from weft.kernel.side_by_side import side_by_side
 from weft.runtime import statefiles
 from weft.runtime.level1 import BUCKETS, coarser
 from weft.runtime.log import Entry, StreamLog
 from weft.runtime.step import StepWork
 
-_PARALLEL_JOBS = 2
-_PARALLEL_CHILDREN = 2
-"""Threads on the driver. On two cores, 78 children of 550,000 fragments took 7.2 s with one, 3.9 s with two
-and 4.3 s with four."""
 _SMALL = 1_500_000
 """Fragments whose children are computed on the driver: in less time than a job takes to begin."""
 _ONE_TASK = 300_000
@@ -45,8 +41,7 @@ def write_first(
         return _by_spark(from_rows(node), work, log, plan, node, lanes)
 
     first = [node for node in plan.nodes if node.parent is None]
-    with ThreadPoolExecutor(_PARALLEL_JOBS) as pool:
-        return [entry for files in pool.map(write, first) for entry in files]
+    return [entry for files in side_by_side(write, first) for entry in files]
 
 
 def write_below(
@@ -76,8 +71,7 @@ def write_below(
         return _Written(node, _by_spark(frame, work, log, plan, node, lanes))
 
     for level in _levels(plan.nodes)[1:]:
-        with ThreadPoolExecutor(_PARALLEL_CHILDREN) as pool:
-            written |= {each.node.id: each for each in pool.map(write, level)}
+        written |= {each.node.id: each for each in side_by_side(write, level)}
     below = [node for node in plan.nodes if node.parent is not None]
     return [entry for node in below for entry in written[node.id].files]
 
