@@ -326,25 +326,25 @@ class Loom:
 
     def _current_plan(self, work: StepWork) -> SharedPlan:
         """The last plan if the queries are the same and its groups still pay, else a new version."""
-        head = self.head
-        if head is not None:
-            plan = self.log.plan(head.plan_version)
-            if self._asked_for(plan) and not self._planner.drifts(plan, self._last):
-                return plan
+        if self._asked_for() is None:
+            self._settle()  # the step under way may be leaving out the same queries
+        plan = self._asked_for()
+        if plan is not None and not self._planner.outgrown(plan, self._last):
+            return plan
         self._settle()
-        if self._last is not None:
-            plan = self.log.plan(self._last.plan_version)
-            if self._asked_for(plan):
-                return self._planner.replanned(plan, self._last)
         queries = self._hooks.queries()
         if self._last is None and work.rows is not None:
             with work.timed("statistics"):
                 self._planner.look(work.rows, queries)
         return self._planner.new_plan(queries, self._last)
 
-    def _asked_for(self, plan: SharedPlan) -> bool:
-        """Whether a plan has the queries that are registered now."""
-        return [each.id for each in plan.queries] == [each.id for each in self._hooks.queries()]
+    def _asked_for(self) -> SharedPlan | None:
+        """The plan of the last step, if it has the queries that are registered now."""
+        if self.head is None:
+            return None
+        plan = self.log.plan(self.head.plan_version)
+        now = [query.id for query in self._hooks.queries()]
+        return plan if [query.id for query in plan.queries] == now else None
 
     # 3. and 4.
 

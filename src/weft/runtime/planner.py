@@ -43,30 +43,20 @@ class Planner:
         if len(draft.nodes) > 1:
             self._sampling.look(rows, draft)
 
-    def drifts(self, plan: SharedPlan, last: Commit | None) -> bool:
-        """Whether the stream is no longer what the weave groups were chosen for; not before it has
-        a commit."""
+    def outgrown(self, plan: SharedPlan, last: Commit | None) -> bool:
+        """Whether the stream has drifted so far from what the weave groups were chosen for that
+        others pay; not before it has a commit."""
         if last is None:
             return False
-        sharing = measured_sharing(self._settings, last)
-        factor, known = self._settings.replan_drift, self._sampling.known
+        sharing, known = measured_sharing(self._settings, last), self._sampling.known
+        factor = self._settings.replan_drift
         if not self._planned_with.known:
             self._planned_with = known
-        then = self._planned_for or plan.sharing
-        return drifted(then, sharing, factor) or groups_drifted(
-            self._planned_with, known, plan, factor
-        )
-
-    def replanned(self, plan: SharedPlan, last: Commit) -> SharedPlan:
-        """The same queries under other weave groups, if the stream has drifted so far that these
-        pay; without touching state."""
-        if not self.drifts(plan, last):
-            return plan
-        sharing, known = measured_sharing(self._settings, last), self._sampling.known
+        drifts = drifted(self._planned_for or plan.sharing, sharing, factor)
+        if not drifts and not groups_drifted(self._planned_with, known, plan, factor):
+            return False
         self._planned_for, self._planned_with = sharing, known
-        if not pays(plan, sharing, known):
-            return plan
-        return self.new_plan(plan.queries, last)
+        return pays(plan, sharing, known)
 
     def new_plan(self, queries: Sequence[Query], last: Commit | None) -> SharedPlan:
         """A new version, kept in the checkpoint."""
