@@ -71,10 +71,15 @@ def measured(spark: SparkSession, w: weft.Weft, name: str) -> Measurement:
 
 
 def shared(
-    spark: SparkSession, source: DataFrame, queries: Sequence[Named], work: Path, name: str
+    spark: SparkSession,
+    source: DataFrame,
+    queries: Sequence[Named],
+    work: Path,
+    name: str,
+    **settings: Any,
 ) -> Measurement:
     """Register the queries in a new checkpoint and measure them; registering is outside, and
     measured for itself."""
-    w, registering = opened(spark, source, queries, fresh(work / "weft"))
+    w, registering = opened(spark, source, queries, fresh(work / "weft"), **settings)
     found = measured(spark, w, name)
     return replace(found, details={**found.details, "registering": registering})

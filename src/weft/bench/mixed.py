@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -108,12 +109,28 @@ class MixedBench:
             ),
         ]
 
+    def overlap(self) -> list[Comparison]:
+        """The thousand mixed queries with steps beside each other, and one after the other."""
+        stream = self._bids(FEW, self._options.rows_millions)
+        queries = mixed_queries(QUERIES)
+        found = self._take_turns(
+            {
+                "beside": self._weft("weft, steps beside each other", queries),
+                "after": self._weft("weft, steps one after the other", queries, overlap=False),
+            },
+            stream,
+        )
+        beside, after = found["beside"], found["after"]
+        ratio = beside.rows_per_second / after.rows_per_second
+        name = "1000 mixed queries, steps beside each other"
+        return [Comparison(name, rate(beside), f"one after the other: {rate(after)}", ratio)]
+
     def many(self) -> list[Comparison]:
         """The same with keys of high cardinality; no target."""
         stream = self._bids(MANY, self._options.many_millions)
         queries = mixed_queries(QUERIES, MANY)
         runs = {"floor": self._floor, "weft": self._weft("weft, 1000 mixed, many keys", queries)}
-        found = self._take_turns(runs, stream, repeats=1, warm=0)
+        found = self._take_turns(runs, stream, repeats=1, warm=False)
         ours, lowest = found["weft"], found["floor"]
         ratio = ours.rows_per_second / lowest.rows_per_second
         name = "1000 mixed queries, many keys, against the floor"
@@ -136,7 +153,6 @@ class MixedBench:
             {"weft": self._weft("weft, 78 pairs", queries, epochs), "sets": self._grouping_sets},
             stream,
             repeats=1,
-            warm=1,
         )
         ours, theirs = found["weft"], found["sets"]
         return [
@@ -234,11 +250,15 @@ class MixedBench:
         return floor(self._spark, stream, self._options.batch_millions, self._work)
 
     def _weft(
-        self, name: str, queries: Sequence[NamedQuery], files: int | None = None
+        self,
+        name: str,
+        queries: Sequence[NamedQuery],
+        files: int | None = None,
+        **settings: Any,
     ) -> Contender:
         def run(stream: StoredStream) -> Measurement:
             source = stream.open(self._spark, files or self._options.batch_millions)
-            return loom.shared(self._spark, source, queries, self._work, name)
+            return loom.shared(self._spark, source, queries, self._work, name, **settings)
 
         return run
 
@@ -279,14 +299,12 @@ class MixedBench:
         contenders: Mapping[str, Contender],
         stream: StoredStream,
         repeats: int | None = None,
-        warm: int | None = None,
+        warm: bool = True,
     ) -> dict[str, Measurement]:
-        """Warm up every contender on so many files (default: a micro-batch), then let them take
-        turns."""
-        files = min(stream.files, self._options.batch_millions) if warm is None else warm
-        beginning = stream.first(files) if files else None
+        """Let every contender read the whole stream once to warm up, as streams are that have run for a
+        while; then let them take turns."""
         turns = repeats or self._options.repeats
-        found = take_turns(contenders, stream, turns, self._say, beginning)
+        found = take_turns(contenders, stream, turns, self._say, stream if warm else None)
         self.measurements += found.values()
         return found
 
@@ -308,6 +326,7 @@ PARTS: Mapping[str, Callable[[MixedBench], list[Comparison]]] = {
     "equality": MixedBench.equality,
     "ranges": MixedBench.ranges,
     "mixed": MixedBench.mixed,
+    "overlap": MixedBench.overlap,
     "pairs": MixedBench.pairs,
     "many": MixedBench.many,
 }

@@ -26,7 +26,7 @@ from weft.stats.working_set import WorkingSet
 
 _SCALES = np.logspace(-6, 9, 76)
 _UNIFORM, _LINEAR = -60.0, 1.0
-_BISECTIONS = 45
+_BISECTIONS = 30
 _LOGARITHMIC = 1e-12
 
 Floats = NDArray[np.float64]

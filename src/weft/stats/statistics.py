@@ -165,6 +165,12 @@ class StreamStatistics:
 
     def _raw(self, keys: Keys, rows: float) -> float:
         """The estimate of one set alone; no bound if its keys were never sampled together."""
+        found = self._raws.get((keys, rows))
+        if found is None:
+            found = self._raws[keys, rows] = self._estimated(keys, rows)
+        return found
+
+    def _estimated(self, keys: Keys, rows: float) -> float:
         seen = self.sample.seen(keys)
         if not seen or rows <= 1:
             return rows
@@ -189,6 +195,10 @@ class StreamStatistics:
 
     @cached_property
     def _alphas(self) -> dict[Keys, float]:
+        return {}
+
+    @cached_property
+    def _raws(self) -> dict[tuple[Keys, float], float]:
         return {}
 
     @cached_property
