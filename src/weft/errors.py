@@ -48,6 +48,10 @@ MESSAGES: dict[str, str] = {
     "SINK_FAILED": "the sink {sink} failed {tries} times on batch {batch}; nothing of the batch "
     "is committed and it will be run again at the next start. Cause: {detail}",
     "QUERY_FAILED": "{detail}",
+    "LANE_LOST": "a lane of stream '{stream}' was ended from outside, most likely for want of memory: "
+    "the files of its open fragments are {megabytes} MB in {lanes} lanes. Nothing of the batch is "
+    "committed, and it will be run again at the next start. With a larger `lanes` (it is fixed with "
+    "a new checkpoint) a lane holds less",
     # the checkpoint
     "FOREIGN_CHECKPOINT": "{path} belongs to another project: {detail}. Give this project a "
     "checkpoint of its own",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from tests.oracle.plain_spark import python_rows
 from tests.support.harness import session
 
 import weft
+from weft.runtime import lanes
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -328,6 +331,27 @@ def test_the_kernel_moves_to_lanes_when_the_open_state_is_large(
         found[cap] = rows_of(w, "q")
     assert found[1] == found[1 << 30]
     assert len(found[1]) > 5
+
+
+def test_a_lane_that_the_system_ends(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it ends processes for want of memory: a clear error, and the next start goes on."""
+
+    def killed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
+
+    batches: list[Batch] = [[(t, k, t) for k in "abc"] for t in range(0, 60, 12)]
+    sql = "SELECT k, sum(v) AS s FROM s GROUP BY window(ts, '20 seconds', '10 seconds'), k"
+    with monkeypatch.context() as patched:
+        patched.setattr(lanes, "_run_task", killed)
+        with pytest.raises(weft.RunError, match=r"LANE_LOST.*stream 's'.*3 lanes"):
+            started(spark, tmp_path, batches, {"q": sql}, kernel="lanes", lanes=3)
+    w, _ = started(spark, tmp_path, batches, {}, kernel="lanes", lanes=3)
+    expected, _ = started(spark, tmp_path / "driver", batches, {"q": sql})
+    assert rows_of(w, "q") == rows_of(expected, "q")
+    assert len(rows_of(w, "q")) > 5
 
 
 def test_percentiles_rank_nan_above_all_numbers(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
 from weft.kernel.program import Shape, compile_program
 from weft.kernel.weave import Step, counted_operations, late, weave
@@ -23,6 +24,9 @@ from weft.runtime.log import Entry, StreamLog
 from weft.runtime.openstate import Lane, OpenState
 from weft.runtime.sinks import ResultStore
 from weft.runtime.storage import Storage
+
+_WORKER_LOST = "Python worker exited unexpectedly"
+"""What Spark says of a task whose process is gone."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,16 @@ def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
     """Run a step's kernel in tasks."""
     payload = F.lit(json.dumps(asdict(work)))
     frame = spark.range(0, work.lanes, 1, work.lanes).withColumn("work", payload)
-    rows = frame.mapInArrow(_run_task, "kind string, body string").collect()
+    try:
+        rows = frame.mapInArrow(_run_task, "kind string, body string").collect()
+    except Exception as error:
+        if _WORKER_LOST not in str(error):
+            raise
+        size = sum(entry["size"] for entry in (*work.files, *work.new_files))
+        megabytes = round(size / 1e6)
+        raise RunError(
+            "LANE_LOST", stream=work.stream, megabytes=megabytes, lanes=work.lanes
+        ) from error
     outcome = LaneOutcome([], [], {}, {}, {})
     log = StreamLog(Storage(work.checkpoint), work.stream)
     for row in rows:

@@ -1,8 +1,8 @@
 """Mixed aggregate queries, and many rules: WORKLOADS sections 2 and 4. Seeded.
 
 Bids `(auction, bidder, channel, price, ts)` are dense in event time, channels have Zipf popularity,
-prices are spread over six powers of ten. `few` keys keep the groups of a fragment below a tenth of
-its rows; `many` are those of a busy site. Records `(subject, amount, ts)` are matched by rules: the
+prices are spread over six powers of ten. `FEW` keys keep the groups of a fragment below a tenth of
+its rows; with `MANY`, two thirds of its rows are groups of their own. Records `(subject, amount, ts)` are matched by rules: the
 k-th rule's equality condition is true for a share of the rows that falls as 1/k, all of them
 together for a fifth.
 """
@@ -48,7 +48,7 @@ class Keys:
 
 
 FEW = Keys(auctions=10, bidders=10, channels=10)
-MANY = Keys(auctions=2_000, bidders=20_000, channels=1_000)
+MANY = Keys(auctions=50, bidders=100, channels=20)
 
 
 @dataclass(frozen=True)
