@@ -100,6 +100,63 @@ def test_a_route_for_a_single_query(project: weft.Weft) -> None:
         project.results("extremes")
 
 
+def shared_memory(_: str) -> Sink:
+    memory = weft.sinks.memory()
+    return weft.sinks.route({"counts": memory}, memory)
+
+
+ROUTES: dict[str, Callable[[str], Sink]] = {
+    "to the default's folder": lambda path: weft.sinks.route(
+        {"counts": weft.sinks.parquet(path)}, weft.sinks.parquet(path + "/")
+    ),
+    "all, to one folder": lambda path: weft.sinks.route(
+        {name: weft.sinks.parquet(path) for name in ("counts", "twin", "extremes")}
+    ),
+    "to the default's memory": shared_memory,
+    "to the checkpoint's store": lambda _: weft.sinks.route({"counts": weft.sinks.store()}),
+    "of a query that there is not": lambda _: weft.sinks.route({"other": weft.sinks.memory()}),
+    "inside routes": lambda path: weft.sinks.route(
+        {"counts": weft.sinks.route({"other": weft.sinks.memory()}, weft.sinks.parquet(path))},
+        weft.sinks.route({"twin": weft.sinks.memory()}, weft.sinks.parquet(path)),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind"),
+    [*(("driver", kind) for kind in ROUTES), ("lanes", "to the default's folder")],
+)
+def test_routes_that_meet_or_lead_nowhere(
+    spark: SparkSession, tmp_path: Path, kernel: str, kind: str
+) -> None:
+    """Every query has its own rows, once, whatever else is written to the same place."""
+    write_batches(tmp_path / "input", workload.SCHEMA, BATCHES)
+    w = open_weft(session(spark), tmp_path, kernel=kernel)
+    register(w, NAMES)
+    w.register("twin", workload.QUERIES["counts"])
+    run(w, ROUTES[kind](str(tmp_path / "out")))
+    for name, spec in (("counts", "counts"), ("twin", "counts"), ("extremes", "extremes")):
+        assert_rows(python_rows(w.results(name).toArrow()), spec)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_sink_that_wants_the_process_to_end(
+    spark: SparkSession, tmp_path: Path, overlap: bool
+) -> None:
+    """Spark must hear of it, or it waits for ever."""
+
+    def leave(_name: str, _table: pa.Table, _batch: int) -> None:
+        raise SystemExit(3)
+
+    write_batches(tmp_path / "input", workload.SCHEMA, BATCHES)
+    w = open_weft(session(spark), tmp_path, overlap=overlap)
+    register(w, NAMES)
+    running = w.start(sink=weft.sinks.callback(leave), availableNow=True)
+    with pytest.raises(weft.RunError, match=r"QUERY_FAILED.*SystemExit: 3"):
+        running.awaitTermination(60)
+    assert not running.isActive
+
+
 def failing(times: int) -> tuple[list[int], Callable[[str, pa.Table, int], None]]:
     tries: list[int] = []
 

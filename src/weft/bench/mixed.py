@@ -66,6 +66,8 @@ class Options:
     plain_queries: int = 4
     plain_batches: int = 1
     epochs: int = 2
+    tasks: int | None = None
+    """Tasks that Spark runs at a time; None: as many as there are cores."""
     work: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "weft-bench")
 
     def __post_init__(self) -> None:
@@ -337,7 +339,7 @@ def run(
 ) -> Report:
     """Measure the parts (all, or those named in ``only``) and report."""
     options = options or Options()
-    spark = session("weft bench mixed")
+    spark = session("weft bench mixed", tasks=options.tasks)
     bench = MixedBench(spark, options, say)
     comparisons: list[Comparison] = []
     for name, part in PARTS.items():
@@ -352,6 +354,7 @@ def run(
         settings={
             "rows": options.rows_millions * MILLION,
             "rows per micro-batch": options.batch_millions * MILLION,
+            "tasks at a time": options.tasks or cores(),
             "shuffle partitions": cores(),
             "turns": options.repeats,
         },
@@ -365,10 +368,11 @@ def main(
     only: Sequence[str] | None = None,
     rows_millions: int = 24,
     work: Path | None = None,
+    tasks: int | None = None,
 ) -> Report:
     """What the command does: progress on standard error, the report on standard output."""
     progress = Console(stderr=True)
-    options = Options(rows_millions=rows_millions)
+    options = Options(rows_millions=rows_millions, tasks=tasks)
     if work is not None:
         options = replace(options, work=work)
 

@@ -17,11 +17,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def session(name: str, heap: str = "8g") -> SparkSession:
-    """A local session on all cores, shuffle partitions equal to the cores for everyone."""
+def session(name: str, heap: str = "8g", tasks: int | None = None) -> SparkSession:
+    """A local session on all cores, or so many tasks at a time; shuffle partitions equal to the
+    cores for everyone."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
-        SparkSession.builder.master(f"local[{cores()}]")
+        SparkSession.builder.master(f"local[{tasks or cores()}]")
         .appName(name)
         .config("spark.driver.memory", heap)
         .config("spark.driver.extraJavaOptions", java_options())

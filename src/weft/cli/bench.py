@@ -18,6 +18,9 @@ def bench(
         48, metavar="M", min=4, help="windows, mixed, rows: millions of rows."
     ),
     flink: bool = typer.Option(True, help="windows: measure Flink, too, if it can be installed."),
+    tasks: int | None = typer.Option(
+        None, metavar="N", min=1, help="mixed: tasks of Spark at a time; default: one per core."
+    ),
     work: Path | None = typer.Option(None, metavar="DIR", help="Where to keep data and plots."),
 ) -> None:
     """Measure weft, its peers and the floor in one run, and print ratios."""
@@ -34,7 +37,8 @@ def bench(
     elif name == "mixed":
         from weft.bench import mixed
 
-        mixed.main(json=as_json, only=_parts(only, mixed.PARTS), rows_millions=rows, work=work)
+        parts = _parts(only, mixed.PARTS)
+        mixed.main(json=as_json, only=parts, rows_millions=rows, work=work, tasks=tasks)
     elif name == "bounded":
         from weft.bench import bounded
 

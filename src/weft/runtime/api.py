@@ -38,7 +38,7 @@ from weft.runtime.rowloom import RowLoom, row_settings
 from weft.runtime.run import Run, StreamRun
 from weft.runtime.sampling import Sampling
 from weft.runtime.settings import settings_of
-from weft.runtime.sinks import MemorySink, ResultStore, RouteSink, Sink, results_folder, stores_of
+from weft.runtime.sinks import MemorySink, ResultStore, Sink, destination, results_folder, stores_of
 from weft.runtime.sources import Source, fallback_frame, source
 from weft.runtime.step import Hooks
 from weft.runtime.storage import Storage, to_json
@@ -438,7 +438,7 @@ class Weft:
         """A query's results so far, in its own columns."""
         record = self._catalog.find(name)
         bound = self._registry.of(record)
-        sink = self._sink.sink_of(name) if isinstance(self._sink, RouteSink) else self._sink
+        sink = destination(self._sink, name)
         if isinstance(sink, MemorySink):
             return self._memory_results(record, bound, sink)
         if not isinstance(sink, ResultStore):

@@ -15,7 +15,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from weft.catalog.store import QueryRecord
 from weft.kernel.results import output_names
-from weft.runtime.sinks import ResultStore, RouteSink, Sink, StepResults
+from weft.runtime.sinks import ResultStore, Sink, StepResults, destination
+from weft.runtime.step import answering_spark
 from weft.runtime.storage import Storage
 
 
@@ -37,7 +38,7 @@ class FallbackRun:
     def __init__(self, record: QueryRecord, frame: DataFrame, storage: Storage, sink: Sink) -> None:
         self.record = record
         self._frame, self._storage = frame, storage
-        self._sink = sink.sink_of(record.name) if isinstance(sink, RouteSink) else sink
+        self._sink = destination(sink, record.name)
 
     def start(self, trigger: dict[str, Any]) -> StreamingQuery:
         folder = fallback_folder(self.record.id)
@@ -47,11 +48,12 @@ class FallbackRun:
         return started
 
     def _write(self, rows: DataFrame, batch: int) -> None:
-        if isinstance(self._sink, ResultStore):
-            folder = f"{fallback_folder(self.record.id)}/results/batch={batch}"
-            rows.write.mode("overwrite").parquet(self._storage.spark_path(folder))
-            return
-        self._deliver(rows, batch)
+        with answering_spark():
+            if isinstance(self._sink, ResultStore):
+                folder = f"{fallback_folder(self.record.id)}/results/batch={batch}"
+                rows.write.mode("overwrite").parquet(self._storage.spark_path(folder))
+            else:
+                self._deliver(rows, batch)
 
     def _deliver(self, rows: DataFrame, batch: int) -> None:
         table = rows.toArrow()

@@ -86,7 +86,7 @@ class Loom:
         self._open: OpenState | None = None
         self._open_version = 0
         self._programs: dict[int, Program] = {}
-        self._in_lanes = False
+        self._in_lanes = settings.kernel == "lanes"
         self._resuming = True
         """Until its first step: an earlier process may have left something behind. A loom that fails
         is not used again."""
@@ -326,9 +326,10 @@ class Loom:
 
     def _current_plan(self, work: StepWork) -> SharedPlan:
         """The last plan if the queries are the same and its groups still pay, else a new version."""
-        if self._asked_for() is None:
-            self._settle()  # the step under way may be leaving out the same queries
         plan = self._asked_for()
+        if plan is None:
+            self._settle()  # the step under way may be leaving out the same queries
+            plan = self._asked_for()
         if plan is not None and not self._planner.outgrown(plan, self._last):
             return plan
         self._settle()

@@ -25,7 +25,7 @@ from weft.algebra.query import quote
 from weft.errors import RunError, WeftError
 from weft.runtime.fallback import FallbackRun
 from weft.runtime.loom import Loom
-from weft.runtime.step import Halted, Progress
+from weft.runtime.step import Halted, Progress, answering_spark
 
 _POLL_SECONDS = 0.05
 _TICK_SECONDS = 0.5
@@ -119,7 +119,8 @@ class StreamRun:
         generation = self._generation
 
         def run_batch(rows: DataFrame, batch: int) -> None:
-            self._run_batch(rows, batch, generation)
+            with answering_spark():
+                self._run_batch(rows, batch, generation)
 
         writer = projected.writeStream.foreachBatch(run_batch)
         path = self._loom.spark_checkpoint.path

@@ -157,7 +157,7 @@ def sampled(
         return known
     present = rows.where(F.col(quote(plan.stream.time)).isNotNull())
     if count <= MOST_ROWS:
-        sketches: dict[frozenset[str], Sketch] = {}
+        sketches = dict(known.sketches)
         table = _sample(present, plan, keys, predicates)
     else:
         quartiles = (times or Times.of(rows, plan, turn)).quartiles

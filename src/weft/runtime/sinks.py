@@ -68,7 +68,8 @@ class StepResults:
 
     def only(self, wanted: Callable[[str], bool]) -> StepResults:
         """The results of the queries whose name is wanted."""
-        ids = pa.array([id_ for id_, query in self.queries.items() if wanted(query.name)])
+        chosen_ids = [id_ for id_, query in self.queries.items() if wanted(query.name)]
+        ids = pa.array(chosen_ids, pa.string())
         families = {}
         for name, table in self.families.items():
             chosen = table.filter(pc.is_in(table.column(QUERY_COLUMN), value_set=ids))
@@ -300,15 +301,24 @@ class RouteSink:
     def name(self) -> str:
         return f"route({', '.join(self.routes)}; else {self.default.name})"
 
-    def sink_of(self, query: str) -> Sink:
-        return self.routes.get(query, self.default)
-
     def write(self, results: StepResults) -> list[Entry]:
-        entries = self.default.write(results.only(lambda name: name not in self.routes))
-        for sink in {id(sink): sink for sink in self.routes.values()}.values():
-            chosen = results.only(lambda name, sink=sink: self.routes.get(name) is sink)  # type: ignore[misc]
-            entries += sink.write(chosen)
-        return entries
+        """Every destination once, however many routes lead to it: a step has one file there."""
+        sinks: dict[object, Sink] = {}
+        names: dict[object, set[str]] = {}
+        for query in results.queries.values():
+            sink = destination(self, query.name)
+            place = sink.place if isinstance(sink, ResultStore) else id(sink)
+            sinks.setdefault(place, sink)
+            names.setdefault(place, set()).add(query.name)
+        written = [sink.write(results.only(names[at].__contains__)) for at, sink in sinks.items()]
+        return [entry for entries in written for entry in entries]
+
+
+def destination(sink: Sink, query: str) -> Sink:
+    """The sink that a query's results go to, through all routes."""
+    while isinstance(sink, RouteSink):
+        sink = sink.routes.get(query, sink.default)
+    return sink
 
 
 def stores_of(sink: Sink) -> list[ResultStore]:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query
+from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
 from weft.runtime.log import Entry, step_name
 from weft.runtime.sampling import Sampling
@@ -20,6 +21,18 @@ from weft.runtime.sampling import Sampling
 
 class Halted(Exception):
     """Spark's query is being stopped; the batch is left for the next start."""
+
+
+@contextmanager
+def answering_spark() -> Iterator[None]:
+    """For what Spark calls. It is told of an `Exception` only; of a SystemExit, say, it would never
+    hear, and wait for ever."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        raise RunError("QUERY_FAILED", detail=f"{type(error).__name__}: {error}") from error
 
 
 class StepFailed(Exception):
