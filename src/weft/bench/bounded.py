@@ -86,13 +86,12 @@ def _native(rows: DataFrame) -> DataFrame:
 
 def _table(entries: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def passed_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = pa.Table.from_batches(
-            list(batches), pa.schema([("key", pa.int64()), ("bytes", pa.int64())])
-        )
-        if not table.num_rows:
+        own = [batch for batch in batches if batch.num_rows]
+        if not own:
             return
+        table = pa.Table.from_batches(own)
         keys, codes = np.unique(table.column("key").to_numpy(), return_inverse=True)
-        values = table.column("bytes").to_numpy()
+        values = table.column("bytes").to_numpy().astype(np.int64)
         measures = Measures.of(len(codes), {"n": ("count", None), "bytes": ("sum", values)})
         given = Passed(codes, measures.whole, measures.real, len(codes))
         found = bounded(codes, given, measures, entries, len(keys))
