@@ -42,7 +42,7 @@ def test_many_windows_worth_of_data(
 ) -> None:
     """Windows of ten seconds over most of a minute: what is kept does not grow with the stream."""
     monkeypatch.setattr(statefiles, "MOST_FILES", 4)
-    monkeypatch.setattr(loom_module, "BASE_EVERY", 10)
+    monkeypatch.setattr(resultfiles, "BASE_EVERY", 10)
     monkeypatch.setattr(loom_module, "CLEAN_EVERY", 5)
     monkeypatch.setattr(log_module, "KEPT_COMMITS", 5)
     write_stream(tmp_path / "input")

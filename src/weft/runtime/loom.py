@@ -34,7 +34,7 @@ from weft.algebra.query import StreamSchema
 from weft.errors import CheckpointError
 from weft.kernel.program import Program, compile_program
 from weft.kernel.weave import Step
-from weft.runtime import resultfiles, statefiles
+from weft.runtime import statefiles
 from weft.runtime.failpoints import reach
 from weft.runtime.finishing import Finisher
 from weft.runtime.lease import Lease
@@ -44,6 +44,7 @@ from weft.runtime.orphans import remove_fragments, remove_old_folders, remove_re
 from weft.runtime.placement import Outcome, use_lanes, weave_here, weave_in_lanes
 from weft.runtime.planner import Planner
 from weft.runtime.projection import project
+from weft.runtime.resultfiles import base_for
 from weft.runtime.settings import Settings, session_settings
 from weft.runtime.sinks import Sink, StepResults, deliver
 from weft.runtime.spark_checkpoint import SparkCheckpoint, check_session
@@ -52,7 +53,6 @@ from weft.runtime.subaggregate import derive, subaggregate
 from weft.runtime.totals import late_after, totals_after
 from weft.runtime.versions import updated_history
 
-BASE_EVERY = 50
 CLEAN_EVERY = 10
 _MILLISECOND = 1000
 _LOCK_POLL_SECONDS = 0.05
@@ -543,7 +543,7 @@ class Loom:
             settings=intent.settings,
             state=tuple(kept),
             results=tuple(results),
-            results_base=self._results_base(work),
+            results_base=base_for(self.log, self._last, work, self._owner),
             history=updated_history(self._last, plan, work.counted.get("max_event"), kept),
             horizons=horizons,
             late=late_after(self._last, self._late(plan, outcome), plan),
@@ -553,16 +553,6 @@ class Loom:
     def _late(self, plan: SharedPlan, outcome: Outcome) -> dict[str, int]:
         """Per query, the (row, window) pairs that come too late in a step."""
         return outcome.late
-
-    def _results_base(self, work: StepWork) -> str | None:
-        """The base that lists older results; a new one every so many batches."""
-        last = self._last
-        if last is None:
-            return None
-        if work.kind == "data" and work.batch % BASE_EVERY == 0:
-            resultfiles.new_base(self.log, last.name, work.attempt, self._owner)
-            return last.name
-        return last.results_base
 
     def _keep_open(self, outcome: Outcome, program: Program, watermark: int) -> None:
         opened = outcome.state.after(program, watermark) if outcome.state is not None else None

@@ -45,7 +45,8 @@ class Planner:
 
     def outgrown(self, plan: SharedPlan, last: Commit | None) -> bool:
         """Whether the stream has drifted so far from what the weave groups were chosen for that
-        others pay; not before it has a commit."""
+        others pay; not before it has a commit. Of each drift it is asked once: what does not pay is
+        remembered."""
         if last is None:
             return False
         sharing, known = measured_sharing(self._settings, last), self._sampling.known

@@ -12,12 +12,24 @@ from collections import defaultdict
 import pyarrow as pa
 
 from weft.kernel.results import QUERY_COLUMN
-from weft.runtime.log import Entry, StreamLog
+from weft.runtime.log import Commit, Entry, StreamLog
 from weft.runtime.sinks import results_folder
+from weft.runtime.step import StepWork
 from weft.runtime.storage import Storage
 
+BASE_EVERY = 50
 SMALL_FILE = 32 << 20
 MERGE_AT_LEAST = 8
+
+
+def base_for(log: StreamLog, last: Commit | None, work: StepWork, owner: str) -> str | None:
+    """The base that lists the results before a step; a new one every so many batches."""
+    if last is None:
+        return None
+    if work.kind == "data" and work.batch % BASE_EVERY == 0:
+        new_base(log, last.name, work.attempt, owner)
+        return last.name
+    return last.results_base
 
 
 def new_base(log: StreamLog, name: str, attempt: str, owner: str) -> None:

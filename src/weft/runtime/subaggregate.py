@@ -30,8 +30,8 @@ _OBJECT_GROUPS = 100_000
 from 128 on."""
 _FAST_MAP = "spark.sql.codegen.aggregate.fastHashMap.capacityBit"
 _FAST_GROUPS = 18
-"""As a power of two, groups of a task in the small hash table of the generated code. With Spark's 16,
-level 1 was slower by a tenth where a task had 50,000 groups."""
+"""As a power of two, groups of a task in the small hash table of the generated code; fragments often have
+more than Spark's 16 has room for."""
 
 
 def subaggregate(

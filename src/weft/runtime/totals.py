@@ -36,5 +36,5 @@ def totals_after(
 def late_after(last: Commit | None, late: Mapping[str, int], plan: SharedPlan) -> dict[str, int]:
     """Per query of the plan, the (row, window) pairs that came too late so far."""
     before = last.late if last else {}
-    late = {name: before.get(name, 0) + late.get(name, 0) for name in plan.query_by_id}
-    return {name: pairs for name, pairs in late.items() if pairs}
+    so_far = {name: before.get(name, 0) + late.get(name, 0) for name in plan.query_by_id}
+    return {name: pairs for name, pairs in so_far.items() if pairs}

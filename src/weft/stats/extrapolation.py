@@ -12,7 +12,7 @@ counted more rows, in a half, in all, and in those. For every b of a grid, c is 
 two points (the ratio of D falls as c rises), and b is the one that fits the first best.
 
 Sound: b > 0 and c <= 1 make the curve concave and rising, so D(m) <= D(n) <= D(m) n / m beyond the
-sample. It passes through D(m), and through the sketch if that is within these bounds. O(1), 2 ms.
+sample. It passes through D(m), and through the sketch if that is within these bounds. O(1).
 """
 
 from __future__ import annotations
