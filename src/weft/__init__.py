@@ -9,9 +9,9 @@ from weft.errors import (
     SqlError,
     WeftError,
 )
-from weft.runtime.api import Weft
-from weft.runtime.handle import QueryHandle
-from weft.runtime.run import Run
+from weft.runtime.api.handle import QueryHandle
+from weft.runtime.api.weft import Weft
+from weft.runtime.run.run import Run
 
 __all__ = [
     "CatalogError",

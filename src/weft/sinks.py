@@ -1,5 +1,5 @@
 """Sinks: `weft.sinks.parquet("out")`, `memory()`, `console()`, `callback(f)`, `spark(format)`."""
 
-from weft.runtime.sinks import callback, console, memory, parquet, route, spark, store
+from weft.runtime.sinks.sinks import callback, console, memory, parquet, route, spark, store
 
 __all__ = ["callback", "console", "memory", "parquet", "route", "spark", "store"]

@@ -89,8 +89,8 @@ def test_the_table_names_groups_cost_and_bound(tmp_path: Path) -> None:
 
 
 def test_estimated_rates_are_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.optimizer.windows.edges._counted", _out_of_steps)
-    monkeypatch.setattr("weft.optimizer.windows.edges.LARGEST_PERIOD", 1)
+    monkeypatch.setattr("weft.optimizer.edges.edges._counted", _out_of_steps)
+    monkeypatch.setattr("weft.optimizer.edges.edges.LARGEST_PERIOD", 1)
     rows = "".join(f"q{s},{3 * s + 1},{s}\n" for s in range(101, 131))
     text = "name,range,slide\n" + rows
     found = plan(tmp_path, text, "--rate", 10, "--optimizer", "shared")
@@ -102,7 +102,7 @@ def test_estimated_rates_are_said_to_be(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def _out_of_steps(*_: object) -> None:
-    from weft.optimizer.windows.edge_counting import OutOfSteps
+    from weft.optimizer.edges.edge_counting import OutOfSteps
 
     raise OutOfSteps
 

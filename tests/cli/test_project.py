@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.cli.support import YAML, project, weft
 
-from weft.cli.problems import InvalidProject
-from weft.cli.project import load
+from weft.cli.project.folder import load
+from weft.cli.project.problems import InvalidProject
 from weft.errors import ProjectError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.cli.queries import read_queries, remove_query, same_query, write_query
+from weft.cli.project.queries import read_queries, remove_query, same_query, write_query
 
 MANY = """-- several queries
 -- name: a

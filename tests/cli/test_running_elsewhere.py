@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cli.support import PER_MINUTE, YAML, project, weft
 
-from weft.cli import registration
+from weft.cli.project import registration
 
 PATIENCE = 150
 START = 1_704_067_200_000_000

@@ -10,8 +10,8 @@ from tests.explain.support import explained, numbered
 from weft.algebra.plan import Sharing
 from weft.algebra.window import EdgeClass, Window
 from weft.explain.cost import SECOND, edge_rate, fragment_rate, window_rate
+from weft.optimizer.edges.slices import slices
 from weft.optimizer.weaving import WindowWeaving
-from weft.optimizer.windows.slices import slices
 
 classes = st.builds(
     lambda slide, residue: EdgeClass(slide, residue % slide),

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.errors import WeftError
-from weft.kernel.bounded_table import Measures, Table, bounded, colliding
-from weft.kernel.node_codes import encode
-from weft.kernel.tree_run import TreeRun, run_tree
-from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node
-from weft.optimizer.groupby.greedy_tree import changes
+from weft.experiments.memory.bounded_table import Measures, Table, bounded, colliding
+from weft.experiments.memory.node_codes import encode
+from weft.experiments.memory.tree_run import TreeRun, run_tree
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node
+from weft.optimizer.groupby.trees.greedy_tree import changes
 
 ATTRIBUTES = ("a", "b", "c", "d")
 TYPES = {"a": pa.int64(), "b": pa.string(), "c": pa.float64(), "d": pa.timestamp("us", "UTC")}

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from tests.support.conditions import LITERALS, value_of
 
 from weft.algebra.types import INTEGRAL_LIMITS
-from weft.kernel.arrow import arrow_type
-from weft.kernel.buckets import buckets, can_hash, hashes
+from weft.kernel.columns.arrow import arrow_type
+from weft.kernel.fragments.buckets import buckets, can_hash, hashes
 
 TYPES = [
     *("tinyint", "smallint", "int", "bigint", "boolean", "date", "float", "double", "string"),

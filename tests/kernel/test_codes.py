@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from weft.kernel.codes import Extremes, encode, missing_code, to_arrow
+from weft.kernel.columns.codes import Extremes, encode, missing_code, to_arrow
 
 CASES: list[tuple[pa.DataType, list[Any]]] = [
     (pa.bool_(), [False, True]),

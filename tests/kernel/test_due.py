@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.algebra.window import Window
-from weft.kernel.due import due_ends, due_windows, late_pairs
+from weft.kernel.windows.due import due_ends, due_windows, late_pairs
 
 
 @st.composite

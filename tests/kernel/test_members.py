@@ -19,11 +19,11 @@ from weft.algebra.plan import Fragments, Node
 from weft.algebra.scalar import Call, Expression, Literal, Ref, Scalar
 from weft.algebra.signature import WORD_BITS, Signature, membership
 from weft.algebra.types import SqlType
-from weft.kernel.arrow import arrow_type
-from weft.kernel.classify import classes
-from weft.kernel.keys import KeyEncoder
-from weft.kernel.members import Members, SignatureIndex
-from weft.kernel.state import NodeState, Shards
+from weft.kernel.columns.arrow import arrow_type
+from weft.kernel.columns.keys import KeyEncoder
+from weft.kernel.fragments.classify import classes
+from weft.kernel.fragments.members import Members, SignatureIndex
+from weft.kernel.fragments.state import NodeState, Shards
 from weft.optimizer.predicates.index import cut, index
 
 ATTRIBUTES: dict[str, SqlType] = {"a": "bigint", "b": "string", "c": "double", "k": "bigint"}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.kernel.operations import HIGHEST, LOWEST, OPERATIONS, Arrays
-from weft.kernel.ranges import PrefixSums, combine_ranges
+from weft.kernel.columns.operations import HIGHEST, LOWEST, OPERATIONS, Arrays
+from weft.kernel.columns.ranges import PrefixSums, combine_ranges
 
 LENGTHS = st.integers(1, 70)
 

@@ -17,14 +17,14 @@ from weft.algebra.plan import Node, Sharing
 from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Call, Expression, Literal, Ref
 from weft.algebra.window import Window
-from weft.kernel import positions
-from weft.kernel.coalesce import coalesced
-from weft.kernel.intercede import pool_fragments
-from weft.kernel.program import Program, compile_program
-from weft.kernel.state import EMPTY, Encoders, NodeState, load
-from weft.kernel.weave import Step, Woven, weave
+from weft.kernel.fragments.coalesce import coalesced
+from weft.kernel.fragments.state import EMPTY, Encoders, NodeState, load
+from weft.kernel.windows import positions
+from weft.kernel.windows.intercede import pool_fragments
+from weft.kernel.windows.program import Program, compile_program
+from weft.kernel.windows.weave import Step, Woven, weave
 from weft.optimizer.gtweave import Parts, share
-from weft.runtime.versions import ALWAYS
+from weft.runtime.planning.versions import ALWAYS
 
 STREAM = StreamSchema("s", (Field("ts", "timestamp"), Field("k", "string")), "ts", 0)
 KEY = Expression("`k`", "string", ("k",))

@@ -24,9 +24,9 @@ from weft.algebra.scalar import Expression, Ref
 from weft.algebra.signature import membership
 from weft.algebra.window import EdgeClass, Window
 from weft.errors import RunError
-from weft.optimizer.groupby.arrange import NATIVE
+from weft.optimizer.arrange import NATIVE
 from weft.optimizer.groupby.planner import ALLOCATORS, plan_tree
-from weft.optimizer.groupby.statistics import GroupStatistics
+from weft.optimizer.groupby.trees.statistics import GroupStatistics
 from weft.optimizer.gtweave import nodes_read, share
 from weft.optimizer.weaving import WindowWeaving, arranging, check_sharing
 from weft.optimizer.windows.cost import TriOps

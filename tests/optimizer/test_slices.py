@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from weft.algebra.plan import Fragments
 from weft.algebra.window import EdgeClass, Window
-from weft.optimizer.windows import slices as module
-from weft.optimizer.windows.slices import base_pane, irreducible, slices
+from weft.optimizer.edges import slices as module
+from weft.optimizer.edges.slices import base_pane, irreducible, slices
 
 
 @st.composite

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.plain_spark import python_rows
 
 import weft
-from weft.runtime.log import Entry
-from weft.runtime.sinks import StepResults
+from weft.runtime.protocol.log import Entry
+from weft.runtime.sinks.sinks import StepResults
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND

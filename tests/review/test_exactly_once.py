@@ -19,7 +19,7 @@ from tests.review.support import (
 from tests.support.harness import session
 
 import weft
-from weft.runtime.loom import Loom
+from weft.runtime.windows.loom import Loom
 
 
 def test_a_flush_before_a_replay_does_not_emit_windows_twice(

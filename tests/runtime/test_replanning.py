@@ -9,7 +9,7 @@ from tests.explain.support import BIDS, explained
 from weft.algebra.plan import SharedPlan, Sharing
 from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving
-from weft.runtime.replanning import drifted, groups_drifted, pays, updated_measures
+from weft.runtime.planning.replanning import drifted, groups_drifted, pays, updated_measures
 from weft.stats import JointSample, StreamStatistics
 
 SQL = """-- name: alert

@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 from tests.explain.support import explained, numbered
 
-from weft.runtime import sampling as sampling_module
-from weft.runtime.sampling import Sampling, key_sets, keys_of, predicates_of
+from weft.runtime.planning import sampling as sampling_module
+from weft.runtime.planning.sampling import Sampling, key_sets, keys_of, predicates_of
 from weft.stats import Selectivity, StreamStatistics
 
 MANY = numbered(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.explain.support import BIDS, explained
 
 from weft.algebra.plan import Sharing
-from weft.kernel.program import compile_program
+from weft.kernel.windows.program import compile_program
 from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving, assumed_groups
-from weft.runtime.subaggregate import counting_node
+from weft.runtime.level1.subaggregate import counting_node
 
 SAFE = """-- name: safe
     SELECT auction, channel, COUNT(*) AS n FROM bids

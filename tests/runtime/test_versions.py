@@ -11,13 +11,13 @@ from tests.kernel.test_weave import STREAM, Row, fragment_table, query
 from weft.algebra.plan import Node, SharedPlan, Sharing
 from weft.algebra.query import Query
 from weft.algebra.window import Window
-from weft.kernel.program import compile_program
-from weft.kernel.weave import Step, weave
+from weft.kernel.windows.program import compile_program
+from weft.kernel.windows.weave import Step, weave
 from weft.optimizer.gtweave import Parts
-from weft.runtime import statefiles
-from weft.runtime.log import Commit
-from weft.runtime.openstate import OpenState
-from weft.runtime.versions import next_plan, updated_history
+from weft.runtime.level1 import statefiles
+from weft.runtime.planning.versions import next_plan, updated_history
+from weft.runtime.protocol.log import Commit
+from weft.runtime.windows.openstate import OpenState
 
 Result = tuple[str, int, int]
 

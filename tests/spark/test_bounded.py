@@ -13,9 +13,10 @@ from tests.oracle.plain_spark import python_rows
 from tests.support.harness import session
 
 import weft
-from weft.runtime import log as log_module
-from weft.runtime import loom as loom_module
-from weft.runtime import resultfiles, statefiles
+from weft.runtime.level1 import statefiles
+from weft.runtime.protocol import log as log_module
+from weft.runtime.sinks import resultfiles
+from weft.runtime.windows import loom as loom_module
 
 SECOND = 1_000_000
 BATCHES = 26

@@ -16,7 +16,7 @@ from tests.oracle.plain_spark import python_rows
 from tests.support.harness import session
 
 import weft
-from weft.runtime import lanes
+from weft.runtime.windows import lanes
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND

@@ -17,10 +17,10 @@ from tests.oracle.plain_spark import python_rows, write_batches
 from tests.support.harness import Recorder, session
 
 import weft
-from weft.runtime import loom
-from weft.runtime.log import Entry
-from weft.runtime.sinks import StepResults
-from weft.runtime.step import StepFailed
+from weft.runtime.protocol.log import Entry
+from weft.runtime.protocol.step import StepFailed
+from weft.runtime.sinks.sinks import StepResults
+from weft.runtime.windows import loom
 
 BATCHES = workload.batches()[:5]
 NAMES = list(workload.QUERIES)

@@ -29,10 +29,10 @@ from tests.support.harness import run_weft, session
 
 import weft
 from weft.algebra.query import Field, StreamSchema
-from weft.runtime import rowloom
-from weft.runtime.log import StreamLog
-from weft.runtime.numbering import Numbering
-from weft.runtime.storage import Storage
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.storage import Storage
+from weft.runtime.rows import rowloom
+from weft.runtime.rows.numbering import Numbering
 
 SECOND = 1_000_000
 BASE = 1_700_000_000 * SECOND

@@ -28,14 +28,14 @@ from weft.algebra.scalar import Call, Expression, Literal, Opaque, Ref, Scalar
 from weft.algebra.signature import WORD_BITS, Signature
 from weft.algebra.types import SqlType
 from weft.algebra.window import EdgeClass
-from weft.kernel.classify import classes
-from weft.kernel.derive import Parent
-from weft.kernel.members import SignatureIndex
-from weft.kernel.state import Encoders, load
-from weft.optimizer.groupby.arrange import below_parent
+from weft.kernel.fragments.classify import classes
+from weft.kernel.fragments.derive import Parent
+from weft.kernel.fragments.members import SignatureIndex
+from weft.kernel.fragments.state import Encoders, load
+from weft.optimizer.arrange import below_parent
 from weft.optimizer.predicates.index import index
-from weft.runtime.level1 import BUCKETS, coarser, fragments
-from weft.runtime.signatures import useful
+from weft.runtime.level1.fragments import BUCKETS, coarser, fragments
+from weft.runtime.level1.signatures import useful
 
 SECOND = 1_000_000
 COLUMNS: dict[str, SqlType] = {f"c{place}": type_ for place, type_ in enumerate(LITERALS)}

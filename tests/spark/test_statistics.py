@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.support.harness import session
 
 import weft
-from weft.runtime import sampling
+from weft.runtime.planning import sampling
 from weft.stats import StreamStatistics
 
 ROWS = 40_000

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.sql.intervals import IntervalProblem, interval_micros
+from weft.sql.reading.intervals import IntervalProblem, interval_micros
 
 SECOND = 1_000_000
 

@@ -6,12 +6,12 @@ import pytest
 from tests.sql.support import BIDS, FakeAnalyzer
 
 from weft.algebra.scalar import Call, Literal, Ref, Scalar, to_sql
-from weft.sql.analyzer import Remembering
-from weft.sql.coercion import Typed
-from weft.sql.expressions import Reader
-from weft.sql.rows import Rows
-from weft.sql.scalars import Typer
-from weft.sql.source import read
+from weft.sql.binding.analyzer import Remembering
+from weft.sql.binding.coercion import Typed
+from weft.sql.binding.rows import Rows
+from weft.sql.binding.scalars import Typer
+from weft.sql.reading.expressions import Reader
+from weft.sql.reading.source import read
 
 
 def typed(text: str, *, ansi: bool = True) -> Typed:

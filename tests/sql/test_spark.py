@@ -15,9 +15,11 @@ from tests.sql.support import BIDS, COLUMNS, SparkAnalyzer, bound, error
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression, Scalar, to_sql
 from weft.errors import SqlError
-from weft.sql.analyzer import Remembering
-from weft.sql.expressions import Reader
-from weft.sql.functions import (
+from weft.sql.binding.analyzer import Remembering
+from weft.sql.binding.rows import Rows
+from weft.sql.binding.scalars import Typer
+from weft.sql.reading.expressions import Reader
+from weft.sql.reading.functions import (
     AGGREGATES,
     CHANGING,
     NAMING,
@@ -25,9 +27,7 @@ from weft.sql.functions import (
     SCALARS,
     UNSHARED_AGGREGATES,
 )
-from weft.sql.rows import Rows
-from weft.sql.scalars import Typer
-from weft.sql.source import read
+from weft.sql.reading.source import read
 
 pytestmark = pytest.mark.spark
 

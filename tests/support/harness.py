@@ -13,8 +13,8 @@ from tests.oracle.sparktypes import Type
 from tests.oracle.values import Value
 
 import weft
-from weft.runtime.log import Entry
-from weft.runtime.sinks import StepResults
+from weft.runtime.protocol.log import Entry
+from weft.runtime.sinks.sinks import StepResults
 
 Emitted = list[tuple[int, tuple[Value, ...]]]
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from weft.experiments.memory.measured import MeasuredStatistics
+from weft.experiments.memory.node_codes import encode
 from weft.experiments.memory.parameters import FITTED, PAPER_ALPHA
-from weft.kernel.node_codes import encode
 from weft.workloads.flows import ATTRIBUTES, PAIRS, RECORDS, TIME, epoch, flows, random_pairs
 
 

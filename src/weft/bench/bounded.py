@@ -25,7 +25,7 @@ from weft.bench.measure import Measurement, combine
 from weft.bench.report import Comparison, Report, rate, render
 from weft.bench.scratch import fresh
 from weft.bench.session import cores, machine, session
-from weft.kernel.bounded_table import Measures, Passed, bounded
+from weft.experiments.memory.bounded_table import Measures, Passed, bounded
 from weft.workloads.flows import flows
 
 KEYS = ("src_addr", "dst_addr", "src_port", "dst_port")

@@ -30,13 +30,13 @@ from weft.algebra.scalar import Expression, Ref
 from weft.algebra.window import EdgeClass, Window
 from weft.bench import loom
 from weft.bench.session import session
-from weft.kernel.coalesce import interceded
-from weft.kernel.program import compile_program
-from weft.kernel.state import Encoders, NodeState, load
-from weft.kernel.weave import Step, Woven, weave
+from weft.kernel.fragments.coalesce import interceded
+from weft.kernel.fragments.state import Encoders, NodeState, load
+from weft.kernel.windows.program import compile_program
+from weft.kernel.windows.weave import Step, Woven, weave
 from weft.optimizer.gtweave import share
 from weft.optimizer.windows.calibration import Constants, calibrated, save
-from weft.runtime.sinks import ResultStore
+from weft.runtime.sinks.sinks import ResultStore
 from weft.workloads.events import KEYS, store_events
 from weft.workloads.windows import HOUR_BY_MINUTE
 

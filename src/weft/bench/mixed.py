@@ -32,7 +32,7 @@ from weft.bench.scratch import fresh
 from weft.bench.session import cores, machine, session
 from weft.bench.turns import Contender, Say, take_turns
 from weft.optimizer.groupby.planner import plan_tree
-from weft.optimizer.groupby.statistics import GroupStatistics
+from weft.optimizer.groupby.trees.statistics import GroupStatistics
 from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving, assumed_groups
 from weft.workloads.flows import ATTRIBUTES, PAIRS, RECORDS, flows

@@ -23,7 +23,7 @@ import weft
 from weft.algebra.plan import SharedPlan
 from weft.bench.scratch import fresh
 from weft.bench.session import session
-from weft.runtime.sampling import MOST_SHARE, sampled
+from weft.runtime.planning.sampling import MOST_SHARE, sampled
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 from weft.workloads.bids import WATERMARK, store_bids

@@ -10,14 +10,14 @@ from typing import Any
 import typer
 
 from weft.catalog.store import FALLBACK
-from weft.cli.opening import draft_weft
 from weft.cli.output import print_json
-from weft.cli.problems import InvalidProject, Problem
-from weft.cli.project import Project, load
-from weft.cli.queries import QueryFile, read_queries
-from weft.cli.session import session
+from weft.cli.project.folder import Project, load
+from weft.cli.project.opening import draft_weft
+from weft.cli.project.problems import InvalidProject, Problem
+from weft.cli.project.queries import QueryFile, read_queries
+from weft.cli.project.session import session
 from weft.errors import WeftError
-from weft.runtime.api import Weft
+from weft.runtime.api.weft import Weft
 
 
 @dataclass

@@ -20,10 +20,10 @@ from rich.table import Table
 from weft.bench.measure import input_rows, seconds_from_first_batch
 from weft.cli.output import console
 from weft.cli.progress import display
+from weft.cli.project.session import cores, session
 from weft.cli.running import follow, stop_signal
-from weft.cli.session import cores, session
 from weft.explain.wording import counted, figure
-from weft.runtime.api import Weft
+from weft.runtime.api.weft import Weft
 from weft.workloads import demo as workload
 from weft.workloads.bids import WATERMARK, bids
 from weft.workloads.stored import StoredStream, store

@@ -17,7 +17,7 @@ import typer
 from rich.table import Table
 
 from weft.cli.output import console, print_json
-from weft.cli.project import load
+from weft.cli.project.folder import load
 from weft.errors import WeftError
 
 LEAST_JAVA, LEAST_PYTHON = 17, (3, 11)
@@ -205,7 +205,7 @@ def _writable(name: str, folder: Path, advice: str) -> Finding:
 
 def _spark() -> Finding:
     """Start a session and send a row through a Python worker."""
-    from weft.cli.session import session
+    from weft.cli.project.session import session
 
     name = "Spark with a Python worker"
     try:

@@ -9,19 +9,19 @@ import typer
 
 from weft.catalog.store import ACTIVE, FALLBACK, QUARANTINED, QueryRecord
 from weft.cli.check import bind_all, require_queries
-from weft.cli.opening import draft_weft
 from weft.cli.output import print_json
-from weft.cli.problems import InvalidProject
-from weft.cli.project import Project, load
-from weft.cli.queries import QueryFile, same_query
-from weft.cli.recorded import Recorded, recorded
-from weft.cli.session import session
+from weft.cli.project.folder import Project, load
+from weft.cli.project.opening import draft_weft
+from weft.cli.project.problems import InvalidProject
+from weft.cli.project.queries import QueryFile, same_query
+from weft.cli.project.recorded import Recorded, recorded
+from weft.cli.project.session import session
 from weft.errors import CatalogError, ProjectError
 from weft.explain import Explanation, FallbackNote
 from weft.explain import explain as explain_plans
 from weft.optimizer.weaving import MODEL_NAMES, check_sharing
 from weft.optimizer.windows.optimizers import OPTIMIZERS
-from weft.runtime.replanning import measured_sharing
+from weft.runtime.planning.replanning import measured_sharing
 from weft.runtime.settings import Settings
 
 

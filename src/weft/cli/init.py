@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from weft.cli.project import QUERIES
-from weft.cli.validation import FILE
+from weft.cli.project.folder import QUERIES
+from weft.cli.project.validation import FILE
 from weft.errors import ProjectError
 
 ROWS, FILES, SEED = 6000, 6, 7

@@ -12,12 +12,12 @@ from weft.cli.doctor import doctor
 from weft.cli.explaining import explain
 from weft.cli.init import init
 from weft.cli.output import Commands
-from weft.cli.plan import plan
-from weft.cli.registration import drop, list_queries, register
-from weft.cli.reproduce import reproduce
+from weft.cli.papers.plan import plan
+from weft.cli.papers.reproduce import reproduce
+from weft.cli.papers.tree import tree
+from weft.cli.project.registration import drop, list_queries, register
 from weft.cli.results import results
 from weft.cli.running import run
-from weft.cli.tree import tree
 
 app = typer.Typer(
     cls=Commands,

@@ -13,18 +13,18 @@ from rich.table import Table
 
 from weft.algebra.query import Query
 from weft.catalog.store import QUARANTINED, REJECTED
-from weft.cli.opening import open_weft, readable_sink
 from weft.cli.output import console, print_json, to_jsonable
-from weft.cli.project import Project, load
-from weft.cli.queries import read_queries
-from weft.cli.recorded import recorded
-from weft.cli.session import defaults, session
+from weft.cli.project.folder import Project, load
+from weft.cli.project.opening import open_weft, readable_sink
+from weft.cli.project.queries import read_queries
+from weft.cli.project.recorded import recorded
+from weft.cli.project.session import defaults, session
 from weft.errors import CatalogError, RunError
-from weft.kernel.program import family
-from weft.kernel.results import QUERY_COLUMN, output_names
-from weft.runtime.log import StreamLog
-from weft.runtime.sinks import results_folder
-from weft.runtime.storage import Storage
+from weft.kernel.windows.program import family
+from weft.kernel.windows.results import QUERY_COLUMN, output_names
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.storage import Storage
+from weft.runtime.sinks.sinks import results_folder
 
 _SHOWN, _TRIES = 20, 3
 

@@ -13,18 +13,18 @@ import typer
 
 from weft.catalog.store import QUARANTINED
 from weft.cli.check import bind_all, require_queries
-from weft.cli.opening import draft_weft, open_weft, sink_of
-from weft.cli.problems import InvalidProject
 from weft.cli.progress import Display, Tally, display
-from weft.cli.project import Project, load
-from weft.cli.queries import QueryFile
-from weft.cli.session import session
-from weft.cli.sync import Changes, synchronise
+from weft.cli.project.folder import Project, load
+from weft.cli.project.opening import draft_weft, open_weft, sink_of
+from weft.cli.project.problems import InvalidProject
+from weft.cli.project.queries import QueryFile
+from weft.cli.project.session import session
+from weft.cli.project.sync import Changes, synchronise
 from weft.errors import SqlError
-from weft.runtime.api import Weft
-from weft.runtime.lease import Lease
-from weft.runtime.run import Run
-from weft.runtime.storage import Storage
+from weft.runtime.api.weft import Weft
+from weft.runtime.protocol.lease import Lease
+from weft.runtime.protocol.storage import Storage
+from weft.runtime.run.run import Run
 
 _POLL_SECONDS = 0.2
 

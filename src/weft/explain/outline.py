@@ -29,7 +29,7 @@ from weft.explain.cost import (
     seconds,
 )
 from weft.explain.wording import readable
-from weft.optimizer.groupby.flat import distinct_node
+from weft.optimizer.flat import distinct_node
 from weft.optimizer.gtweave import partials, presence
 from weft.optimizer.windows.calibration import calibrated
 from weft.stats import StreamStatistics

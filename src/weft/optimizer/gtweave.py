@@ -42,9 +42,9 @@ from weft.algebra.plan import (
 from weft.algebra.query import Query, StreamSchema
 from weft.algebra.scalar import Expression
 from weft.algebra.signature import Signature
-from weft.optimizer.groupby.flat import Keys, distinct_node, group_keys, group_node, nodes_of
+from weft.optimizer.edges.slices import irreducible, slices
+from weft.optimizer.flat import Keys, distinct_node, group_keys, group_node, nodes_of
 from weft.optimizer.predicates.index import index
-from weft.optimizer.windows.slices import irreducible, slices
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from fractions import Fraction
 from weft.algebra.plan import PASSES, Fragments, Node, SharedPlan, Sharing
 from weft.algebra.query import Query
 from weft.errors import RunError
-from weft.optimizer.groupby.arrange import NATIVE, UNLIMITED, Arranging
+from weft.optimizer.arrange import NATIVE, UNLIMITED, Arranging
+from weft.optimizer.edges.slices import slices
 from weft.optimizer.groupby.planner import ALLOCATORS
 from weft.optimizer.gtweave import Parts
 from weft.optimizer.windows.calibration import calibrated
@@ -29,7 +30,6 @@ from weft.optimizer.windows.cost import (
 )
 from weft.optimizer.windows.grouping import Partition
 from weft.optimizer.windows.optimizers import OPTIMIZERS
-from weft.optimizer.windows.slices import slices
 from weft.optimizer.windows.spans import OpenSpans
 from weft.optimizer.windows.workload import Windowed, Workload
 

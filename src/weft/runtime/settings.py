@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from weft.algebra.plan import PASSES
 from weft.errors import RunError
-from weft.optimizer.groupby.arrange import NATIVE
+from weft.optimizer.arrange import NATIVE
 
 Kernel = Literal["auto", "driver", "lanes"]
 KERNELS = get_args(Kernel)

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from weft.optimizer.groupby.aggregate_tree import AggregateTree, Node
-from weft.optimizer.groupby.statistics import GroupStatistics
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Node
+from weft.optimizer.groupby.trees.statistics import GroupStatistics
 
 A_B, B_C, C_D, A_D = (frozenset(pair) for pair in ("ab", "bc", "cd", "ad"))
 A_B_C, B_C_D, A_B_C_D = frozenset("abc"), frozenset("bcd"), frozenset("abcd")

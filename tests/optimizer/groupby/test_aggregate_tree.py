@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.optimizer.groupby.support import A_B, A_B_C, A_B_C_D, ALL, B_C, C_D
 
-from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, node_name
-from weft.optimizer.groupby.greedy_tree import changes
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, node_name
+from weft.optimizer.groupby.trees.greedy_tree import changes
 
 sets = st.frozensets(st.sampled_from("abcde"), max_size=4)
 

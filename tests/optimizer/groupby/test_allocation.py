@@ -22,14 +22,14 @@ from tests.optimizer.groupby.support import (
     statistics,
 )
 
-from weft.optimizer.groupby.aggregate_tree import AggregateTree
-from weft.optimizer.groupby.forest import Forest
-from weft.optimizer.groupby.fptas import fptas
-from weft.optimizer.groupby.slc import colliding_tables, collisions, slc_allocation
-from weft.optimizer.groupby.statistics import GroupStatistics
-from weft.optimizer.groupby.tables import recency_tables, zipf_tables
-from weft.optimizer.groupby.tree_cost import tree_cost, walked_cost
-from weft.optimizer.groupby.uniform_allocation import uniform_allocation
+from weft.optimizer.groupby.memory.forest import Forest
+from weft.optimizer.groupby.memory.fptas import fptas
+from weft.optimizer.groupby.memory.slc import colliding_tables, collisions, slc_allocation
+from weft.optimizer.groupby.memory.tables import recency_tables, zipf_tables
+from weft.optimizer.groupby.memory.tree_cost import tree_cost, walked_cost
+from weft.optimizer.groupby.memory.uniform_allocation import uniform_allocation
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree
+from weft.optimizer.groupby.trees.statistics import GroupStatistics
 
 trees = st.sampled_from(TREES)
 shares = st.just(0.0) | st.floats(1e-6, 1.2)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.optimizer.groupby.estimate import cardenas, estimated_groups, groups_bounds
-from weft.optimizer.groupby.statistics import GroupStatistics
+from weft.optimizer.groupby.trees.estimate import cardenas, estimated_groups, groups_bounds
+from weft.optimizer.groupby.trees.statistics import GroupStatistics
 
 NAMES = "abcd"
 subsets = st.frozensets(st.sampled_from(NAMES), min_size=1)

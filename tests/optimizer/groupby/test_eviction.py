@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.kernel.bounded_table import Measures, Passed, bounded
-from weft.optimizer.groupby.eviction import LEMMA, MODELS, RANKS, Eviction
-from weft.optimizer.groupby.recency import RecencyCurve, zipf_frequencies
+from weft.experiments.memory.bounded_table import Measures, Passed, bounded
+from weft.optimizer.groupby.memory.eviction import LEMMA, MODELS, RANKS, Eviction
+from weft.optimizer.groupby.memory.recency import RecencyCurve, zipf_frequencies
 
 models = st.sampled_from(list(MODELS.values()))
 skews = st.floats(0, 1.6)

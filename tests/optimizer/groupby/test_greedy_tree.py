@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.optimizer.groupby.support import A_B, A_B_C, B_C, C_D, A
 
 from weft.errors import WeftError
-from weft.optimizer.groupby.aggregate_tree import AggregateTree, Node
-from weft.optimizer.groupby.forest import Forest
-from weft.optimizer.groupby.fptas import fptas
-from weft.optimizer.groupby.greedy_tree import PricedTree, greedy_tree
+from weft.optimizer.groupby.memory.forest import Forest
+from weft.optimizer.groupby.memory.fptas import fptas
+from weft.optimizer.groupby.memory.tree_cost import tree_cost
 from weft.optimizer.groupby.planner import ALLOCATORS, plan_tree
-from weft.optimizer.groupby.statistics import GroupStatistics
-from weft.optimizer.groupby.tree_cost import tree_cost
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Node
+from weft.optimizer.groupby.trees.greedy_tree import PricedTree, greedy_tree
+from weft.optimizer.groupby.trees.statistics import GroupStatistics
 
 sets = st.frozensets(st.sampled_from("abcde"), max_size=3)
 

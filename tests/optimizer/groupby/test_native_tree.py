@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.optimizer.groupby.aggregate_tree import AggregateTree
-from weft.optimizer.groupby.greedy_tree import PricedTree, greedy_tree
-from weft.optimizer.groupby.native_tree import Attributes, Costs, native_tree
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree
+from weft.optimizer.groupby.trees.greedy_tree import PricedTree, greedy_tree
+from weft.optimizer.groupby.trees.native_tree import Attributes, Costs, native_tree
 
 SETS = st.dictionaries(
     st.frozensets(st.sampled_from("abcde"), max_size=4),

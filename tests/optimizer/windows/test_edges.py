@@ -24,18 +24,18 @@ from hypothesis import strategies as st
 from tests.optimizer.windows import brute_force
 
 from weft.algebra.window import EdgeClass, Window
-from weft.optimizer.windows import edges as module
-from weft.optimizer.windows.coprime_base import coprime_base
-from weft.optimizer.windows.edge_bitset import composite_slide, count_edges
-from weft.optimizer.windows.edge_counting import EdgeCounter, OutOfSteps
-from weft.optimizer.windows.edge_sampling import chernoff_interval, estimate_covered
-from weft.optimizer.windows.edges import (
+from weft.optimizer.edges import edges as module
+from weft.optimizer.edges.coprime_base import coprime_base
+from weft.optimizer.edges.edge_bitset import composite_slide, count_edges
+from weft.optimizer.edges.edge_counting import EdgeCounter, OutOfSteps
+from weft.optimizer.edges.edge_sampling import chernoff_interval, estimate_covered
+from weft.optimizer.edges.edges import (
     EdgeRate,
     edge_rate,
     edge_rate_of_windows,
     without_contained,
 )
-from weft.optimizer.windows.slices import irreducible
+from weft.optimizer.edges.slices import irreducible
 
 SETS = st.lists(brute_force.windows(), min_size=1, max_size=7)
 

@@ -12,8 +12,8 @@ from weft.experiments.memory.parameters import FITTED, Settings
 from weft.experiments.memory.plans import CONFIGURATIONS, OURS, PAPER, SLC, Outcome, Trace
 from weft.experiments.memory.zipf_fit import zipf_exponent
 from weft.experiments.reproduction import Data, Progress
-from weft.optimizer.groupby.aggregate_tree import AggregateTree, Branch, Node, node_name
-from weft.optimizer.groupby.eviction import LEMMA, RANKS
+from weft.optimizer.groupby.memory.eviction import LEMMA, RANKS
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node, node_name
 from weft.workloads.flows import PAIRS, epoch, random_pairs
 
 TITLES = {

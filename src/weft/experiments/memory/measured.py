@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.experiments.memory.node_codes import Attribute, NodeCodes, node_codes
 from weft.experiments.memory.zipf_fit import zipf_exponent
-from weft.kernel.node_codes import Attribute, NodeCodes, node_codes
 
 Floats = NDArray[np.float64]
 

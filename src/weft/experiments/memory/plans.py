@@ -15,13 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from weft.experiments.memory.bounded_table import Measures, bounded, colliding
 from weft.experiments.memory.measured import MeasuredStatistics
-from weft.kernel.bounded_table import Measures, bounded, colliding
-from weft.kernel.node_codes import Attribute, NodeCodes, encode
-from weft.kernel.tree_run import TreeRun, run_tree
-from weft.optimizer.groupby.aggregate_tree import AggregateTree
+from weft.experiments.memory.node_codes import Attribute, NodeCodes, encode
+from weft.experiments.memory.tree_run import TreeRun, run_tree
+from weft.optimizer.groupby.memory.tables import TableModel, recency_tables, zipf_tables
 from weft.optimizer.groupby.planner import PlannedTree, plan_tree
-from weft.optimizer.groupby.tables import TableModel, recency_tables, zipf_tables
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree
 from weft.workloads.flows import ATTRIBUTES
 
 OURS, PAPER, SLC = "fptas", "fptas, Lemma 6.1", "slc"

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from weft.errors import TreeError
-from weft.optimizer.groupby.aggregate_tree import AggregateTree, Node
-from weft.optimizer.groupby.forest import Forest
-from weft.optimizer.groupby.fptas import EPSILON, Known, fptas
-from weft.optimizer.groupby.greedy_tree import PricedTree, greedy_tree
-from weft.optimizer.groupby.ranking import Ranking
-from weft.optimizer.groupby.slc import slc_tree
-from weft.optimizer.groupby.statistics import Statistics, UniformStatistics
-from weft.optimizer.groupby.tables import TableModel
-from weft.optimizer.groupby.tree_cost import tree_cost
-from weft.optimizer.groupby.uniform_allocation import uniform_allocation
+from weft.optimizer.groupby.memory.forest import Forest
+from weft.optimizer.groupby.memory.fptas import EPSILON, Known, fptas
+from weft.optimizer.groupby.memory.ranking import Ranking
+from weft.optimizer.groupby.memory.slc import slc_tree
+from weft.optimizer.groupby.memory.tables import TableModel
+from weft.optimizer.groupby.memory.tree_cost import tree_cost
+from weft.optimizer.groupby.memory.uniform_allocation import uniform_allocation
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Node
+from weft.optimizer.groupby.trees.greedy_tree import PricedTree, greedy_tree
+from weft.optimizer.groupby.trees.statistics import Statistics, UniformStatistics
 
 _UNLIMITED = 1e18
 """More memory than any tree needs; infinity has no products."""
@@ -61,7 +61,7 @@ def plan_tree(
 ) -> PlannedTree:
     """The aggregate tree of these queries; `model` is how `fptas` takes its tables, by default Lemma 6.1.
 
-    >>> from weft.optimizer.groupby.statistics import GroupStatistics
+    >>> from weft.optimizer.groupby.trees.statistics import GroupStatistics
     >>> groups = {frozenset("abc"): 100, frozenset("ab"): 50, frozenset("bc"): 50}
     >>> plan_tree([frozenset("ab"), frozenset("bc")], GroupStatistics(10_000, groups), 100).tree
     <stream: [<a,b,c*: [<a,b>, <b,c>]>]>

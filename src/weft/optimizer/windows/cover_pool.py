@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.algebra.window import EdgeClass
-from weft.optimizer.windows.common_edges import Floats
+from weft.optimizer.edges.common_edges import Floats
 
 _POINTS = 1 << 16
 _FEWEST, _MOST = 8, 256

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.optimizer.edges.edges import EdgeRate
 from weft.optimizer.windows.cost import CostModel, Number, plan_cost
-from weft.optimizer.windows.edges import EdgeRate
 from weft.optimizer.windows.workload import Workload
 
 Partition = tuple[tuple[int, ...], ...]

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.optimizer.windows.common_edges import Floats
+from weft.optimizer.edges.common_edges import Floats
 from weft.optimizer.windows.cost import CostModel, Number, TwoOps
 from weft.optimizer.windows.grouping import Grouping, grouping
 from weft.optimizer.windows.merge_sequence import MergeSequence

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.optimizer.windows.common_edges import Floats
+from weft.optimizer.edges.common_edges import Floats
 from weft.optimizer.windows.cover_pool import CoverPool
 from weft.optimizer.windows.merge_sequence import MergeSequence
 from weft.optimizer.windows.search_rates import SearchRates

@@ -42,7 +42,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.optimizer.windows.common_edges import Floats
+from weft.optimizer.edges.common_edges import Floats
 from weft.optimizer.windows.search_rates import SearchRates
 
 MOST_REFINED = 2000

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.algebra.window import EdgeClass
-from weft.optimizer.windows.common_edges import CommonEdges, Floats
+from weft.optimizer.edges.common_edges import CommonEdges, Floats
+from weft.optimizer.edges.edge_bitset import composite_slide, count_edges
+from weft.optimizer.edges.edge_counting import EdgeCounter, OutOfSteps
+from weft.optimizer.edges.edges import without_contained
+from weft.optimizer.edges.slices import base_pane
 from weft.optimizer.windows.cover_pool import CoverPool
-from weft.optimizer.windows.edge_bitset import composite_slide, count_edges
-from weft.optimizer.windows.edge_counting import EdgeCounter, OutOfSteps
-from weft.optimizer.windows.edges import without_contained
-from weft.optimizer.windows.slices import base_pane
 from weft.optimizer.windows.workload import Workload
 
 _SMALL_PERIOD = 1 << 12

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from weft.algebra.window import EdgeClass, Window
 from weft.errors import TableError
-from weft.optimizer.windows.edges import EdgeRate, edge_rate
+from weft.optimizer.edges.edges import EdgeRate, edge_rate
 
 LARGEST = 1 << 61
 """Ranges and slides are below this, so that their sums fit 64 bits."""

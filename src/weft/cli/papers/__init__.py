@@ -1,0 +1,1 @@
+"""Commands about the papers alone: window sharing, aggregate trees, reproductions."""

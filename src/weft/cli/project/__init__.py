@@ -1,0 +1,1 @@
+"""A project folder: weft.yaml, queries, what was recorded, and the weft that runs it."""

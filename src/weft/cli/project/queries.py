@@ -1,0 +1,115 @@
+"""The query files of a project: `queries/NAME.sql`, or many statements under `-- name: x`.
+
+The files are the desired state. A statement that differs from a registered query only in
+layout and comments is the same query.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from weft.catalog.store import check_name
+from weft.cli.project.problems import Problem
+from weft.errors import CatalogError, SqlError, WeftError
+from weft.sql import statements
+from weft.sql.reading.source import read
+
+
+@dataclass(frozen=True)
+class QueryFile:
+    """One query of a project and where its text stands."""
+
+    name: str
+    sql: str
+    path: Path
+    lines_above: int
+
+    @property
+    def file(self) -> str:
+        return f"{self.path.parent.name}/{self.path.name}"
+
+    def problem(self, error: WeftError) -> Problem:
+        return Problem.of(error.in_query(self.name), self.file, self.lines_above)
+
+
+def read_queries(folder: Path) -> tuple[list[QueryFile], list[Problem]]:
+    """All queries of a folder in the order of files and statements, and what is wrong."""
+    found: dict[str, QueryFile] = {}
+    problems: list[Problem] = []
+    for path in sorted(folder.glob("*.sql")):
+        file = f"{path.parent.name}/{path.name}"
+        try:
+            parts = list(statements(path.read_text(encoding="utf-8")))
+        except UnicodeDecodeError as error:
+            problems.append(Problem(file, None, None, "PARSE_ERROR", f"it is no UTF-8: {error}"))
+            continue
+        except SqlError as error:
+            problems.append(Problem.of(error, file))
+            continue
+        for part in parts:
+            query = QueryFile(part.name or path.stem, part.sql, path, part.line)
+            known = found.get(query.name)
+            try:
+                check_name(query.name, "query")
+                if known is not None:
+                    raise CatalogError(
+                        "DUPLICATE_NAME", kind=f"query in {known.file}", name=query.name
+                    )
+            except CatalogError as error:
+                error.line, error.column = 1 if part.line == 0 else 0, 1
+                problems.append(query.problem(error))
+                continue
+            found[query.name] = query
+    return list(found.values()), problems
+
+
+def same_query(first: str, second: str) -> bool:
+    """Whether two texts differ in layout and comments only.
+
+    >>> same_query("SELECT 1 -- one", "SELECT\\n  1;")
+    True
+    """
+    if first.strip() == second.strip():
+        return True
+    try:
+        return _words(first) == _words(second)
+    except SqlError:
+        return False
+
+
+def _words(sql: str) -> list[str]:
+    source = read(sql)
+    words = [source.text[token.start : token.stop] for token in source.tokens[:-1]]
+    while words and words[-1] == ";":
+        words.pop()
+    return words
+
+
+def write_query(folder: Path, name: str, sql: str) -> Path:
+    """Put a query in a file of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.sql"
+    _replace(path, sql.strip() + "\n")
+    return path
+
+
+def remove_query(query: QueryFile) -> None:
+    """Take a query out of its file; a file without queries goes."""
+    text = query.path.read_text(encoding="utf-8")
+    if all((part.name or query.path.stem) == query.name for part in statements(text)):
+        query.path.unlink()
+        return
+    lines = text.splitlines(keepends=True)
+    first = max(0, query.lines_above - 1)
+    count = query.sql.count("\n") + (0 if query.sql.endswith("\n") else 1)
+    _replace(query.path, "".join(lines[:first] + lines[query.lines_above + count :]))
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file in one piece, so that a reader sees the old text or the new."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

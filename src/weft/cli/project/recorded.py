@@ -1,0 +1,111 @@
+"""What a project's checkpoint holds, read without Spark and without taking its lease.
+
+So commands that only look, or only change the catalog, work at once and beside a process that
+runs the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from weft.algebra.numbered import numbered_name
+from weft.algebra.query import Query, StreamSchema
+from weft.catalog.store import Catalog, QueryRecord
+from weft.cli.project.folder import Project
+from weft.explain import Measured
+from weft.runtime.protocol.checkpoint import open_checkpoint
+from weft.runtime.protocol.log import Commit, StreamLog
+from weft.runtime.protocol.storage import Storage
+from weft.stats import StreamStatistics
+
+_SQLITE = "sqlite:///"
+
+
+class Recorded:
+    """The checkpoint and the catalog of a project that has been opened before."""
+
+    def __init__(self, project: Project, storage: Storage, catalog: Catalog) -> None:
+        self.project, self.storage, self.catalog = project, storage, catalog
+        self._logs: dict[str, StreamLog] = {}
+
+    def live(self) -> list[QueryRecord]:
+        """The registered queries."""
+        return self.catalog.live()
+
+    def schemas(self) -> dict[str, StreamSchema]:
+        """The project's streams as they were when last opened."""
+        return self.catalog.streams()
+
+    def log(self, stream: str) -> StreamLog:
+        if stream not in self._logs:
+            self._logs[stream] = StreamLog(self.storage, stream)
+        return self._logs[stream]
+
+    def commits(self) -> Iterator[tuple[StreamLog, Commit]]:
+        """The last commit of every stream, and of its row windows, that has one."""
+        for stream in self.project.streams:
+            for name in (stream.name, numbered_name(stream.name)):
+                last = self.log(name).last()
+                if last is not None:
+                    yield self.log(name), last
+
+    def bound(self, record: QueryRecord) -> tuple[StreamLog, Query] | None:
+        """A shared query as the last plan holds it; None before its first micro-batch."""
+        for log, last in self.commits():
+            query = log.plan(last.plan_version).query_by_id.get(record.id)
+            if query is not None:
+                return log, query
+        return None
+
+    def measured(self) -> list[Measured]:
+        """What the last commits counted."""
+        return [_measured(log.stream, last) for log, last in self.commits()]
+
+    def statistics(self) -> dict[str, StreamStatistics]:
+        """What is known of the streams that ran."""
+        return {
+            log.stream: self.catalog.statistics(log.stream).counted(last.metrics)
+            for log, last in self.commits()
+        }
+
+
+def recorded(project: Project) -> Recorded | None:
+    """The project's record, None if it has never been opened. Refuses a foreign checkpoint."""
+    storage = Storage(project.checkpoint)
+    if not storage.exists("weft.json"):
+        return None
+    open_checkpoint(storage, project.name, lanes=1)
+    url = project.catalog or _SQLITE + storage.path("catalog.db")
+    if url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).is_file():
+        return None
+    return Recorded(project, storage, Catalog(url))
+
+
+def _measured(stream: str, last: Commit) -> Measured:
+    metrics = last.metrics
+    by_node: dict[str, int] = {}
+    for entry in last.state:
+        by_node[entry["node"]] = by_node.get(entry["node"], 0) + entry["rows"]
+    first, latest = metrics.get("first_event"), last.max_event_time
+    since = latest - first if first is not None and latest is not None else 0
+    rows = metrics.get("rows", 0) - metrics.get("first_rows", 0)
+    return Measured(
+        stream=stream,
+        batches=last.batch + 1,
+        rows=metrics.get("rows", 0),
+        results=metrics.get("results", 0),
+        late_rows=metrics.get("late_rows", 0),
+        null_times=metrics.get("null_times", 0),
+        state_rows=sum(entry["rows"] for entry in last.state),
+        state_bytes=sum(entry["size"] for entry in last.state),
+        watermark=last.watermark,
+        state_rows_by_node=by_node,
+        seconds=metrics.get("seconds"),
+        event_rate=rows / since * 1e6 if since > 0 else None,
+        event_seconds=since / 1e6 if since > 0 else None,
+        keys=metrics.get("keys"),
+        operations={
+            level: metrics[level] for level in ("level1", "level2", "level3") if level in metrics
+        },
+    )

@@ -1,0 +1,96 @@
+"""The Spark session of a command: local by default, quiet, with this Python in its workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from weft.runtime.run.class_archive import java_options
+
+_KEPT_LINES = 15
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def defaults() -> dict[str, str]:
+    """The settings of a session, before those of `weft.yaml`."""
+    return {
+        "spark.master": "local[*]",
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "localhost",
+        "spark.driver.extraJavaOptions": java_options(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(max(2, cores())),
+    }
+
+
+@contextmanager
+def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session that ends with the block; one that is there already is used and left alone."""
+    wanted = defaults() | dict(settings or {})
+    if not wanted["spark.master"].startswith("local") and "spark.driver.host" not in (
+        settings or {}
+    ):
+        del wanted["spark.driver.host"]
+    existing = SparkSession.getActiveSession()
+    if existing is not None:
+        inner = existing.newSession()
+        for key, value in wanted.items():
+            if inner.conf.isModifiable(key):
+                inner.conf.set(key, value)
+        yield inner
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(f"weft {name}")
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    with _quiet_java():
+        spark = builder.getOrCreate()
+    try:
+        spark.sparkContext.setLogLevel("ERROR")
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _quiet_java() -> Iterator[None]:
+    """Sends what Java says on standard error to a file; if it does not start, shows the end.
+
+    Java inherits the file for its life, so its log does not mix with a command's output.
+    `WEFT_SPARK_LOG` names a file to keep.
+    """
+    chosen = os.environ.get("WEFT_SPARK_LOG")
+    descriptor, name = (
+        (os.open(chosen, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), chosen)
+        if chosen
+        else tempfile.mkstemp(prefix="weft-spark-", suffix=".log")
+    )
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    except BaseException:
+        os.dup2(kept, 2)
+        lines = Path(name).read_text(errors="replace").splitlines()
+        print("\n".join(lines[-_KEPT_LINES:]), file=sys.stderr)
+        raise
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(descriptor)
+        if not chosen:
+            os.unlink(name)

@@ -1,0 +1,79 @@
+"""`weft.yaml` against its schema, with objections in plain words at their place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from importlib import resources
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from weft.cli.project.positions import Located
+from weft.cli.project.problems import Problem
+from weft.runtime.settings import Settings
+
+FILE = "weft.yaml"
+_KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+
+
+def validate(located: Located) -> Iterator[Problem]:
+    """All that is wrong with a document."""
+
+    def at(path: Iterable[str | int], detail: str) -> Problem:
+        line, column = located.place(path)
+        return Problem(FILE, line, column, "PROJECT", detail)
+
+    for path in located.repeated:
+        yield at(path, f"'{path[-1]}' stands here twice")
+    for error in Draft202012Validator(_schema()).iter_errors(located.value):
+        for key, detail in _explained(error):
+            yield at([*error.absolute_path, *key], detail)
+    value = located.value if isinstance(located.value, dict) else {}
+    settings = value.get("settings")
+    known = [f.name for f in fields(Settings)]
+    for name in settings if isinstance(settings, dict) else ():
+        if name not in known:
+            detail = f"there is no setting '{name}'; known: {', '.join(known)}"
+            yield at(["settings", name], detail)
+
+
+def _explained(error: ValidationError) -> Iterator[tuple[list[str], str]]:
+    """An objection in our words, with the key it is about where that is not its path."""
+    where = ".".join(str(part) for part in error.absolute_path) or FILE
+    schema: Any = error.schema
+    found: Any = error.instance
+    if error.validator == "additionalProperties":
+        known = list(schema["properties"])
+        for name in found:
+            if name not in known:
+                yield [name], f"'{name}' is unknown here; known: {', '.join(known)}"
+    elif error.validator == "required":
+        yield [], f"{where} lacks '{error.message.split(chr(39))[1]}'"
+    elif error.validator == "oneOf":
+        yield [], str(schema["description"])
+    elif error.validator == "pattern":
+        detail = "use letters, digits, '_', '-' and '.', beginning with a letter or '_'"
+        yield [], f"'{found}' is no name: {detail}"
+    elif error.validator == "type":
+        wanted: Any = error.validator_value
+        kinds = wanted if isinstance(wanted, str) else " or ".join(wanted)
+        yield [], f"{where} must be of type {kinds}, not {_kind(found)}"
+    else:
+        yield [], f"{where}: {error.message}"
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "empty"
+    return _KINDS.get(type(value), "a number" if isinstance(value, (int, float)) else "other")
+
+
+def _schema() -> dict[str, Any]:
+    text = (
+        resources.files("weft.cli.project").joinpath("weft.schema.json").read_text(encoding="utf-8")
+    )
+    schema: dict[str, Any] = json.loads(text)
+    return schema

@@ -1,0 +1,1 @@
+"""Columns: Arrow to NumPy and back, codes of keys, partial aggregates, sketches, ranges of them."""

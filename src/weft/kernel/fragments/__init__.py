@@ -1,0 +1,1 @@
+"""Fragments: open state in memory, coalescing, members of predicates, nodes from their parents."""

@@ -1,0 +1,233 @@
+"""The inverted signature index between level 1 and level 2: which predicates a shard satisfies.
+
+From: the IPS of the TriOps paper, section IV-B. There a signature points to its fragments, and
+a weave group to the signatures it needs; a fragment is freed when its last reader is done. Here a
+shard is read once per step, from the files of the step: for each distinct signature among the
+shards the predicates that it satisfies are found, and every shard becomes one row of each of these
+*members* of the pool. Level 2 coalesces them, and the shards are gone from memory; their files
+stay until no open window needs them.
+
+Predicates are found by the first of the tests that they consist of: a list of members per class of
+a cut, or per bit. The other tests are looked up for these candidates only. So a thousand equality
+conditions on one attribute cost each shard one look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from weft.algebra.plan import Node
+from weft.algebra.scalar import Expression
+from weft.algebra.signature import WORD_BITS, Cut, Membership, Signature, membership
+from weft.kernel.columns.arrow import factorized
+from weft.kernel.columns.keys import KeyEncoder
+from weft.kernel.columns.operations import Array
+from weft.kernel.columns.sorting import ordered
+from weft.kernel.fragments.classify import classes
+from weft.kernel.fragments.state import MEMBER_SHIFT, NodeState, Shards
+from weft.optimizer.predicates.index import cut
+
+Members = tuple[tuple[int, Expression | None], ...]
+"""Predicates, None for all rows, by the numbers that they have in all pools of a query."""
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A condition on a column of signatures: it has one of some classes, or a bit."""
+
+    column: int
+    classes: frozenset[int] | None
+    bit: int = 0
+
+
+class SignatureIndex:
+    """Finds the members of shards that one node wrote; members are predicates, None for all rows.
+
+    A predicate that the node's signature does not decide has no rows.
+    """
+
+    def __init__(self, node: Node, members: Members) -> None:
+        self._key_cuts = _key_cuts(node, members)
+        self._tests: dict[int, list[_Test]] = {}
+        for number, predicate in members:
+            found = Membership()
+            if predicate is not None:
+                decided = membership(predicate, node.signature, node.keys)
+                if decided is None:
+                    continue
+                found = decided
+            self._tests[number] = self._tests_of(found, node.signature)
+
+    def _tests_of(self, found: Membership, signature: Signature) -> list[_Test]:
+        """The tests of a predicate, the most selective one first."""
+        tests = [_Test(place, chosen) for place, chosen in found.classes]
+        cuts, stored = len(signature.cuts), signature.columns
+        for key, selection in found.keys:
+            place = list(self._key_cuts).index(key)
+            chosen = self._key_cuts[key].chosen(selection)
+            assert chosen is not None, "a cut divides by all selections it was made of"
+            tests.append(_Test(stored + place, chosen))
+        tests.sort(key=lambda test: len(test.classes or ()))
+        if found.bit is not None:
+            word, bit = divmod(found.bit, WORD_BITS)
+            tests.append(_Test(cuts + word, None, bit))
+        return tests
+
+    def pairs(self, shards: Shards, encoder: KeyEncoder) -> tuple[Array, Array]:
+        """Positions of rows and the members they belong to, row by row."""
+        rows = shards.rows
+        columns = [*shards.signature, *self._key_columns(rows, encoder)]
+        signatures, first = _distinct(columns, len(rows))
+        values = [column[first] for column in columns]
+        places, members = self._members(values, len(first))
+        order = np.lexsort((members, places))
+        places, members = places[order], members[order]
+        counts = np.bincount(places, minlength=len(first))
+        offsets = np.cumsum(counts) - counts
+        repeated = counts[signatures]
+        positions = np.repeat(np.arange(len(rows)), repeated)
+        ordinals = np.arange(len(positions)) - np.repeat(np.cumsum(repeated) - repeated, repeated)
+        return positions, members[offsets[signatures][positions] + ordinals]
+
+    def _key_columns(self, rows: NodeState, encoder: KeyEncoder) -> list[Array]:
+        if not self._key_cuts:
+            return []
+        codes, places = factorized(rows.keys)
+        return [
+            classes(encoder.decode(key, codes), own)[places] for key, own in self._key_cuts.items()
+        ]
+
+    def _members(self, values: Sequence[Array], signatures: int) -> tuple[Array, Array]:
+        """The (signature, member) pairs in which the member's predicate is true."""
+        found: list[tuple[Array, Array]] = [(_NONE, _NONE)]
+        by_class: dict[int, dict[int, list[int]]] = {}
+        by_bit: dict[_Test, list[int]] = {}
+        for member, tests in self._tests.items():
+            if not tests:
+                found.append((np.arange(signatures), np.full(signatures, member)))
+            elif tests[0].classes is None:
+                by_bit.setdefault(tests[0], []).append(member)
+            else:
+                lists = by_class.setdefault(tests[0].column, {})
+                for own in tests[0].classes:
+                    lists.setdefault(own, []).append(member)
+        for column, lists in by_class.items():
+            found.append(_listed(values[column], lists))
+        for test, owners in by_bit.items():
+            places = np.flatnonzero((values[test.column] >> test.bit) & 1)
+            found.append((np.repeat(places, len(owners)), np.tile(owners, len(places))))
+        places = np.concatenate([each[0] for each in found])
+        members = np.concatenate([each[1] for each in found])
+        return self._that_pass(values, places, members)
+
+    def _that_pass(
+        self, values: Sequence[Array], places: Array, members: Array
+    ) -> tuple[Array, Array]:
+        """The candidates that pass their other tests, too; a member has at most one per column."""
+        others: dict[int, list[tuple[int, _Test]]] = {}
+        for member, tests in self._tests.items():
+            for test in tests[1:]:
+                others.setdefault(test.column, []).append((member, test))
+        passes = np.ones(len(places), bool)
+        for column, owners in others.items():
+            tested = np.zeros(int(members.max(initial=0)) + 1, bool)
+            tested[[member for member, _ in owners if member < len(tested)]] = True
+            asked = np.flatnonzero(tested[members] & passes)
+            found = values[column][places[asked]]
+            passes[asked] = _pass(owners, members[asked], found)
+        return places[passes], members[passes]
+
+
+def _pass(owners: Sequence[tuple[int, _Test]], members: Array, values: Array) -> Array:
+    """Whether values pass the tests of their members on one column."""
+    if owners[0][1].classes is None:
+        bits = np.zeros(max(member for member, _ in owners) + 1, np.int64)
+        for member, test in owners:
+            bits[member] = test.bit
+        set_: Array = (values >> bits[members]) & 1 == 1
+        return set_
+    width = int(values.max(initial=0)) + 1
+    allowed = [
+        member * width + own for member, test in owners for own in test.classes or () if own < width
+    ]
+    return np.isin(members * width + values, allowed)
+
+
+class SignatureIndexes:
+    """The indexes of the nodes of several plan versions for the same members, made once."""
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        self._known: dict[int, tuple[Node, SignatureIndex]] = {}
+
+    def of(self, node: Node) -> SignatureIndex:
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = (node, SignatureIndex(node, self.members))
+        return known[1]
+
+
+def expanded(
+    shards: Shards,
+    indexes: SignatureIndexes,
+    encoder: KeyEncoder,
+    partials: frozenset[str],
+) -> NodeState:
+    """The shards as rows of members, sorted: member by member, each in the order of the shards."""
+    rows = shards.rows.narrowed(partials)
+    if indexes.members != ((0, None),):
+        positions, owners = indexes.of(shards.node).pairs(shards, encoder)
+        order, owners = ordered(owners)
+        chosen = rows.select(positions[order])
+        above = owners << MEMBER_SHIFT
+        keys = chosen.keys | above
+        groups = keys if chosen.groups is chosen.keys else chosen.groups | above
+        rows = replace(chosen, keys=keys, groups=groups)
+    return rows
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _key_cuts(node: Node, members: Members) -> dict[int, Cut]:
+    """For every key that predicates select by, the cut by all their selections."""
+    places = {key.sql: place for place, key in enumerate(node.keys)}
+    found: dict[int, dict[str, None]] = {}
+    selections = {}
+    for _, predicate in members:
+        if predicate is None or predicate.condition is None:
+            continue
+        for selection in predicate.condition.selections:
+            if selection.attribute in places:
+                found.setdefault(places[selection.attribute], {})[selection.sql] = None
+                selections[selection.sql] = selection
+    return {key: cut([selections[sql] for sql in own]) for key, own in found.items()}
+
+
+def _distinct(columns: Sequence[Array], rows: int) -> tuple[Array, Array]:
+    """The signature of each row as a number, and the first row of each."""
+    combined = np.zeros(rows, np.int64)
+    for column in columns:
+        distinct, codes = factorized(column)
+        _, combined = factorized(combined * len(distinct) + codes)
+    first = np.zeros(int(combined.max(initial=-1)) + 1, np.int64)
+    first[combined[::-1]] = np.arange(rows - 1, -1, -1)
+    return combined, first
+
+
+def _listed(values: Array, lists: dict[int, list[int]]) -> tuple[Array, Array]:
+    """For each value the members that are listed under it."""
+    order = sorted(lists)
+    members = np.concatenate([np.array(lists[own], np.int64) for own in order])
+    counts = np.array([len(lists[own]) for own in order])
+    offsets = np.cumsum(counts) - counts
+    places = np.searchsorted(order, values)
+    known = np.flatnonzero((places < len(order)) & (np.array(order)[places % len(order)] == values))
+    taken = places[known]
+    repeated = counts[taken]
+    signatures = np.repeat(known, repeated)
+    ordinals = np.arange(len(signatures)) - np.repeat(np.cumsum(repeated) - repeated, repeated)
+    return signatures, members[np.repeat(offsets[taken], repeated) + ordinals]

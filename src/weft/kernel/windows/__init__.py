@@ -1,0 +1,1 @@
+"""Windows: which are due, where their fragments are, and their rows lowered to Spark types."""

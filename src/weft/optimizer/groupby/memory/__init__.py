@@ -1,0 +1,1 @@
+"""Memory of intermediates: models of a bounded table, and the allocation of a budget."""

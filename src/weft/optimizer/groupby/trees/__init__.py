@@ -1,0 +1,1 @@
+"""Aggregate trees: which group-by is computed from which."""

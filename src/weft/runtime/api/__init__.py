@@ -1,0 +1,1 @@
+"""What users touch: `Weft`, query handles, streams and tables, the binding of queries."""

@@ -1,0 +1,1 @@
+"""Level 1 and the aggregate tree in native Spark: from rows to fragments in state files."""

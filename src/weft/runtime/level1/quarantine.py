@@ -1,0 +1,77 @@
+"""Finding the query that makes a micro-batch fail.
+
+Only queries with an expression that can raise come into question. They are bisected on the
+batch's rows: a set that fails is halved until single queries remain.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from weft.algebra.query import Query, StreamSchema
+from weft.kernel.windows.failure import QueryFailure
+from weft.optimizer.gtweave import share
+from weft.runtime.level1.fragments import fragments
+
+
+def culprits(
+    rows: DataFrame, queries: Sequence[Query], stream: StreamSchema
+) -> dict[str, QueryFailure]:
+    """The queries that fail on these rows, each with its error; none if the rows themselves
+    cannot be read, which is no query's fault."""
+    suspects = [query for query in queries if can_raise(query)]
+    found: dict[str, QueryFailure] = {}
+    logger = logging.getLogger("SQLQueryContextLogger")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        rows.write.format("noop").mode("overwrite").save()
+        _bisect(rows, suspects, stream, found)
+    except PySparkException:
+        return {}
+    finally:
+        logger.setLevel(level)
+    return found
+
+
+def can_raise(query: Query) -> bool:
+    expressions = [*query.keys, *(x for a in query.aggregates for x in a.arguments)]
+    expressions += [a.filter for a in query.aggregates if a.filter is not None]
+    if query.predicate is not None:
+        expressions.append(query.predicate)
+    return any(expression.can_raise for expression in expressions)
+
+
+def _bisect(
+    rows: DataFrame,
+    suspects: Sequence[Query],
+    stream: StreamSchema,
+    found: dict[str, QueryFailure],
+) -> None:
+    if not suspects:
+        return
+    error = _error(rows, suspects, stream)
+    if error is None:
+        return
+    if len(suspects) == 1:
+        message = str(error).split("\n", 1)[0]
+        found[suspects[0].id] = QueryFailure(error.getCondition() or "SPARK_ERROR", message)
+        return
+    middle = len(suspects) // 2
+    _bisect(rows, suspects[:middle], stream, found)
+    _bisect(rows, suspects[middle:], stream, found)
+
+
+def _error(
+    rows: DataFrame, queries: Sequence[Query], stream: StreamSchema
+) -> PySparkException | None:
+    try:
+        for node in share(0, stream, queries, {}).nodes:
+            fragments(rows, node, stream).write.format("noop").mode("overwrite").save()
+    except PySparkException as error:
+        return error
+    return None

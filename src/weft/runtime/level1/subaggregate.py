@@ -1,0 +1,137 @@
+"""Level 1 of a step: the fragments of all nodes written, the batch's rows counted.
+
+The counts (rows, latest event time, NULL times, late rows) belong to the stream, before any
+predicate. A node that sees every row takes them along in its fragments, at almost no cost;
+if there is none, Spark observes the batch on its way into the first node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from weft.algebra.plan import Node, SharedPlan
+from weft.algebra.query import StreamSchema, quote
+from weft.kernel.fragments.state import FRAGMENT_END, ROW_COUNT
+from weft.kernel.windows.program import Program
+from weft.runtime.level1.fragments import LATE_ROWS, MAX_EVENT, fragments, is_late
+from weft.runtime.level1.quarantine import can_raise, culprits
+from weft.runtime.level1.tree import write_below, write_first
+from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.protocol.step import StepFailed, StepWork
+
+_SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
+_OBJECT_GROUPS = 100_000
+"""Groups of a task that sketches are kept for in a hash table; by default Spark sorts all rows
+from 128 on."""
+_FAST_MAP = "spark.sql.codegen.aggregate.fastHashMap.capacityBit"
+_FAST_GROUPS = 18
+"""As a power of two, groups of a task in the small hash table of the generated code; fragments often have
+more than Spark's 16 has room for."""
+
+
+def subaggregate(
+    work: StepWork, log: StreamLog, program: Program, before: int, cores: int, lanes: int | None
+) -> None:
+    """Write the first-level nodes into `work.first_files`, and count the rows in `work.counted`;
+    raises `StepFailed` for queries that fail."""
+    rows = work.rows
+    assert rows is not None
+    _fit_shuffle(work.spark, cores)
+    plan = program.plan
+    measures = _measures(plan.stream, before)
+    counting = counting_node(program)
+    observation = Observation(f"weft_{work.attempt}") if counting is None else None
+    observed = rows if observation is None else rows.observe(observation, *measures)
+
+    first = next((node.id for node in plan.nodes if node.parent is None), None)
+
+    def from_rows(node: Node) -> DataFrame:
+        counts = before if node.id == counting else None
+        return fragments(observed if node.id == first else rows, node, plan.stream, counts)
+
+    try:
+        made = write_first(work, log, plan, lanes, from_rows)
+        if counting is not None:
+            work.counted = _taken_along(log, made, counting)
+        elif observation is not None and plan.nodes:
+            work.counted = _observed(observation)
+        if not work.counted:
+            work.counted = rows.agg(*measures).collect()[0].asDict()
+        work.first_files = made
+    except PySparkException:
+        found = culprits(rows, plan.queries, plan.stream)
+        if not found:
+            raise
+        raise StepFailed(found) from None
+
+
+def derive(work: StepWork, log: StreamLog, plan: SharedPlan, lanes: int | None) -> None:
+    """Write the nodes below the first level, and fill `work.new_files` and `work.passing_files`."""
+    made = [*work.first_files, *write_below(work, log, plan, lanes, work.first_files)]
+    passing = {node.id for node in plan.nodes if node.intermediate}
+    work.new_files = [entry for entry in made if entry["node"] not in passing]
+    work.passing_files = [entry for entry in made if entry["node"] in passing]
+
+
+def counting_node(program: Program) -> str | None:
+    """A node that sees every row and in which nothing can fail on rows without event time."""
+    parents = {node.parent for node in program.plan.nodes}
+    for node in program.plan.nodes:
+        if node.parent is None and node.keeps_all_rows:
+            carried = program.plan.queries if node.id in parents else program.readers[node.id]
+            if not any(can_raise(query) for query in carried):
+                return node.id
+    return None
+
+
+def _taken_along(log: StreamLog, files: list[Entry], node: str) -> dict[str, Any]:
+    counted: dict[str, Any] = {"rows": 0, "max_event": None, "null_times": 0, "late_rows": 0}
+    columns = [FRAGMENT_END, ROW_COUNT, MAX_EVENT, LATE_ROWS]
+    for entry in files:
+        if entry["node"] != node:
+            continue
+        table = log.storage.read_table(entry["name"], columns)
+        without_time = table.filter(table.column(FRAGMENT_END).is_null())
+        latest = pc.max(table.column(MAX_EVENT)).as_py()
+        counted["rows"] += pc.sum(table.column(ROW_COUNT)).as_py() or 0
+        counted["null_times"] += pc.sum(without_time.column(ROW_COUNT)).as_py() or 0
+        counted["late_rows"] += pc.sum(table.column(LATE_ROWS)).as_py() or 0
+        if latest is not None and (counted["max_event"] is None or latest > counted["max_event"]):
+            counted["max_event"] = latest
+    return counted
+
+
+def _measures(stream: StreamSchema, before: int) -> list[Column]:
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        F.max(F.expr(stream.time_micros)).alias("max_event"),
+        F.count_if(F.col(quote(stream.time)).isNull()).alias("null_times"),
+        F.count_if(F.expr(is_late(stream, before))).alias("late_rows"),
+    ]
+
+
+def _observed(observation: Observation) -> dict[str, Any]:
+    """What was counted on the way; nothing if Spark found that no row can pass a node's
+    filters, and dropped the counting with the rest of the plan."""
+    try:
+        return dict(observation.get)
+    except Exception as error:
+        if "AssertionError" in str(error):
+            return {}
+        raise
+
+
+def _fit_shuffle(spark: SparkSession, cores: int) -> None:
+    """Fragments are few: as many shuffle partitions as cores, in the stream's own session."""
+    key = "spark.sql.shuffle.partitions"
+    if int(spark.conf.get(key) or 200) > cores:
+        spark.conf.set(key, str(cores))
+    if int(spark.conf.get(_SORTS_ABOVE) or 128) < _OBJECT_GROUPS:
+        spark.conf.set(_SORTS_ABOVE, str(_OBJECT_GROUPS))
+    if int(spark.conf.get(_FAST_MAP) or 16) < _FAST_GROUPS:
+        spark.conf.set(_FAST_MAP, str(_FAST_GROUPS))

@@ -1,0 +1,140 @@
+"""The aggregate tree of a step: every node's fragments, parents first.
+
+First-level nodes are computed from the batch's rows by Spark jobs, side by side. A node below is
+computed from what its parent wrote, when the rows are no longer needed: on the driver if that is small,
+since a job would cost more than the work, else by Spark. All are state files; those of
+intermediates live for this step only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from weft.algebra.plan import Node, SharedPlan
+from weft.kernel.columns.side_by_side import side_by_side
+from weft.kernel.fragments.derive import Parent
+from weft.runtime.level1 import statefiles
+from weft.runtime.level1.fragments import BUCKETS, coarser
+from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.protocol.step import StepWork
+
+_SMALL = 1_500_000
+"""Fragments whose children are computed on the driver: in less time than a job takes to begin."""
+_ONE_TASK = 300_000
+"""Fragments whose children Spark computes in one task, without an exchange."""
+
+
+def write_first(
+    work: StepWork,
+    log: StreamLog,
+    plan: SharedPlan,
+    lanes: int | None,
+    from_rows: Callable[[Node], DataFrame],
+) -> list[Entry]:
+    """The files of the first-level nodes; `from_rows` gives the fragments of one."""
+
+    def write(node: Node) -> list[Entry]:
+        return _by_spark(from_rows(node), work, log, plan, node, lanes)
+
+    first = [node for node in plan.nodes if node.parent is None]
+    return [entry for files in side_by_side(write, first) for entry in files]
+
+
+def write_below(
+    work: StepWork,
+    log: StreamLog,
+    plan: SharedPlan,
+    lanes: int | None,
+    files: Sequence[Entry],
+) -> list[Entry]:
+    """The files of all nodes below the first level, from the `files` of those."""
+    written = {
+        node.id: _Written(node, [entry for entry in files if entry["node"] == node.id])
+        for node in plan.nodes
+        if node.parent is None
+    }
+
+    def write(node: Node) -> _Written:
+        assert node.parent is not None
+        above = written[node.parent]
+        if not above.files:
+            return _Written(node, [])
+        small = None if lanes else above.on_driver(log)
+        if small is not None and small.can_derive(node):
+            entry = _derive(small, node, work, log, plan.version)
+            return _Written(node, [entry] if entry["rows"] else [])
+        frame = coarser(above.frame(work.spark, log), above.node, node)
+        return _Written(node, _by_spark(frame, work, log, plan, node, lanes))
+
+    for level in _levels(plan.nodes)[1:]:
+        written |= {each.node.id: each for each in side_by_side(write, level)}
+    below = [node for node in plan.nodes if node.parent is not None]
+    return [entry for node in below for entry in written[node.id].files]
+
+
+def _by_spark(
+    frame: DataFrame,
+    work: StepWork,
+    log: StreamLog,
+    plan: SharedPlan,
+    node: Node,
+    lanes: int | None,
+) -> list[Entry]:
+    folder = f"{work.name}-{work.attempt}-{node.id}"
+    own_lanes = None if node.intermediate else lanes
+    return statefiles.write(frame, log, folder, node, plan.version, own_lanes)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a node's fragments were written as."""
+
+    node: Node
+    files: list[Entry]
+
+    def frame(self, spark: SparkSession, log: StreamLog) -> DataFrame:
+        paths = [log.storage.spark_path(entry["name"]) for entry in self.files]
+        frame = spark.read.parquet(*paths)
+        return frame.coalesce(1) if self._rows <= _ONE_TASK else frame
+
+    @property
+    def _rows(self) -> int:
+        return sum(int(entry["rows"]) for entry in self.files)
+
+    def on_driver(self, log: StreamLog) -> Parent | None:
+        """The fragments for children to be computed on the driver, None if they are too many."""
+        if self._rows > _SMALL:
+            return None
+        return self._loaded(log)
+
+    def _loaded(self, log: StreamLog) -> Parent:
+        with self._lock:
+            if not self._known:
+                tables = [log.storage.read_table(entry["name"]) for entry in self.files]
+                self._known.append(Parent(self.node, tables))
+            return self._known[0]
+
+    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
+    _known: list[Parent] = field(default_factory=list, compare=False)
+
+
+def _derive(parent: Parent, node: Node, work: StepWork, log: StreamLog, version: int) -> Entry:
+    name = f"{log.folder('state')}/{work.name}-{work.attempt}-{node.id}/part.parquet"
+    log.storage.write_table(name, parent.derived(node, BUCKETS))
+    return statefiles.describe(log, name, node.id, version)
+
+
+def _levels(nodes: Sequence[Node]) -> list[list[Node]]:
+    """The nodes by their depth in the aggregate tree."""
+    depth: dict[str | None, int] = {None: -1}
+    found: list[list[Node]] = []
+    for node in nodes:
+        depth[node.id] = own = depth[node.parent] + 1
+        if own == len(found):
+            found.append([])
+        found[own].append(node)
+    return found

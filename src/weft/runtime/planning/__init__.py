@@ -1,0 +1,2 @@
+"""Plans of a running stream: when a new version is made, from which measurements, and from when
+on the windows of a new query are complete."""

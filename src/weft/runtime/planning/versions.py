@@ -1,0 +1,158 @@
+"""Plan versions: when a new one is made, and from when on a new query's windows are complete.
+
+State that earlier versions logged may serve a new query: if each of the nodes it reads was
+there, with its partials, its predicate's bit, and fragments that its window never cuts.
+Where it does not, the query waits until the rows of those versions are behind it. So a
+window's contents never depend on when its query was registered (DESIGN section 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from weft.algebra.plan import Node, Retired, SharedPlan
+from weft.algebra.query import Query, StreamSchema
+from weft.algebra.scalar import Expression
+from weft.algebra.signature import membership
+from weft.optimizer.gtweave import Weaving, nodes_read, share
+from weft.runtime.protocol.log import Commit, Entry, StreamLog
+
+ALWAYS = -(1 << 62)
+"""`complete_from` of a query that has seen every row of its stream."""
+
+FORGOTTEN = 0
+"""The version that stands in a history for all versions without state; never usable."""
+
+
+def next_plan(
+    log: StreamLog,
+    stream: StreamSchema,
+    queries: Sequence[Query],
+    last: Commit | None,
+    weaving: Weaving | None = None,
+) -> SharedPlan:
+    """The plan for a changed set of queries or other weave groups; queries that stay keep their
+    `complete_from`, and read on in the nodes they had."""
+    version = max(log.plan_versions(), default=0) + 1
+    plan = share(version, stream, queries, {}, weaving)
+    if last is None:
+        plan.complete_from.update({query.id: ALWAYS for query in queries})
+        return plan
+    previous = log.plan(last.plan_version)
+    plan = replace(plan, retired=_retired(previous, plan, last))
+    for query in queries:
+        if query.id in previous.complete_from:
+            plan.complete_from[query.id] = previous.complete_from[query.id]
+        else:
+            plan.complete_from[query.id] = complete_from(log, plan, query, last)
+    return plan
+
+
+def _retired(previous: SharedPlan, plan: SharedPlan, last: Commit) -> tuple[Retired, ...]:
+    """Nodes with state that queries read under the previous plan and do not now."""
+    open_nodes = {entry["node"] for entry in last.state}
+    stay = {query.id: nodes_read(plan, query) for query in plan.queries}
+    read: dict[str, tuple[Node, list[str]]] = {}
+    for query in previous.queries:
+        for name in nodes_read(previous, query) if query.id in stay else ():
+            read.setdefault(name, (previous.node_by_id[name], []))[1].append(query.id)
+    for each in previous.retired:
+        for name in each.queries:
+            if name in stay:
+                read.setdefault(each.node.id, (each.node, []))[1].append(name)
+    return tuple(
+        Retired(node, readers)
+        for node, names in read.values()
+        if node.id in open_nodes
+        and (readers := tuple(name for name in names if node.id not in stay[name]))
+    )
+
+
+def complete_from(log: StreamLog, plan: SharedPlan, query: Query, last: Commit | None) -> int:
+    """The first event time from which all logged rows are in state the query can use."""
+    if last is None:
+        return ALWAYS
+    needed = [plan.node_by_id[name] for name in nodes_read(plan, query)]
+    bound = ALWAYS
+    for entry in last.history:
+        if entry["max_event"] is not None and not _usable(log, entry, query, needed, plan):
+            bound = max(bound, _last_end(log, entry, needed))
+    for node in needed:
+        bound = max(bound, last.horizons.get(node.id, ALWAYS))
+    return bound
+
+
+def updated_history(
+    last: Commit | None, plan: SharedPlan, max_event: int | None, state: Sequence[Entry]
+) -> tuple[Entry, ...]:
+    """The history after a step under `plan` whose latest row was at `max_event`."""
+    live_nodes = {node.id for node in plan.nodes} | {each.node.id for each in plan.retired}
+    live_versions = {entry["version"] for entry in state} | {plan.version}
+    entries = {entry["version"]: dict(entry) for entry in (last.history if last else ())}
+    own = entries.setdefault(
+        plan.version,
+        {"version": plan.version, "max_event": None, "nodes": sorted(live_nodes)},
+    )
+    own["max_event"] = _later(own["max_event"], max_event)
+    forgotten = None
+    kept = []
+    for entry in entries.values():
+        if entry["version"] in live_versions:
+            entry["nodes"] = [name for name in entry["nodes"] if name in live_nodes]
+            kept.append(entry)
+        else:
+            forgotten = _later(forgotten, entry["max_event"])
+    if forgotten is not None:
+        kept.append({"version": FORGOTTEN, "max_event": forgotten, "nodes": []})
+    return tuple(sorted(kept, key=lambda entry: int(entry["version"])))
+
+
+def _later(first: int | None, second: int | None) -> int | None:
+    times = [time for time in (first, second) if time is not None]
+    return max(times, default=None)
+
+
+def _last_end(log: StreamLog, entry: Entry, needed: Sequence[Node]) -> int:
+    """The latest end of a fragment that a version may have logged by the keys of these nodes.
+
+    By their keys, not their names: under other weave groups a query may come to read another
+    node with the same keys, and find the older version's fragments there.
+    """
+    latest: int = entry["max_event"] + 1
+    if entry["version"] != FORGOTTEN:
+        bases = {node.base for node in needed}
+        for old in log.plan(entry["version"]).nodes:
+            if old.base in bases:
+                latest = max(latest, old.fragments.end_of(entry["max_event"]))
+    return latest
+
+
+def _usable(
+    log: StreamLog, entry: Entry, query: Query, needed: Sequence[Node], plan: SharedPlan
+) -> bool:
+    if entry["version"] == FORGOTTEN:
+        return False
+    old = log.plan(entry["version"]).node_by_id
+    alone = {node.base: node for node in share(0, plan.stream, [query], {}).nodes}
+    for node in needed:
+        found = old.get(node.id)
+        if found is None or node.id not in entry["nodes"]:
+            return False
+        own = alone[node.base]
+        if not set(own.partials) <= set(found.partials):
+            return False
+        if not _decides(found, query.predicate):
+            return False
+        if not all(found.fragments.refines(edge) for edge in query.window.edge_classes):
+            return False
+    return True
+
+
+def _decides(node: Node, predicate: Expression | None) -> bool:
+    """Whether a node's shards tell which rows satisfy a predicate, and hold them all."""
+    if predicate is None:
+        return node.keeps_all_rows
+    if any(predicate.sql == known.sql for known in node.predicates):
+        return True
+    return node.keeps_all_rows and membership(predicate, node.signature, node.keys) is not None

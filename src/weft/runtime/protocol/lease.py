@@ -1,0 +1,66 @@
+"""One writer per checkpoint: a lock that dies with its process, and an epoch.
+
+The lock (`flock`) keeps a second process out as long as the first lives and vanishes with it,
+also after a kill. The epoch, written in the lease file, rises with every owner; a commit is
+refused if the lease names another epoch than its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from typing import IO
+
+from weft.errors import CheckpointError, RunError
+from weft.runtime.protocol.storage import Storage, to_json
+
+_LEASE = "lease.json"
+
+
+class Lease:
+    """The right to write a checkpoint."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._lock: IO[str] | None = None
+        self.epoch = 0
+
+    def acquire(self) -> None:
+        """Take the lease, or say who holds it."""
+        if self._storage.local:
+            os.makedirs(self._storage.root, exist_ok=True)
+            lock = open(self._storage.path("lease.lock"), "a")  # noqa: SIM115
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                lock.close()
+                raise RunError("ALREADY_RUNNING", owner=self._owner()) from error
+            self._lock = lock
+        self.epoch = self._found_epoch() + 1
+        owner = {"epoch": self.epoch, "process": os.getpid(), "host": socket.gethostname()}
+        self._storage.put(_LEASE, to_json(owner))
+
+    def check(self) -> None:
+        """Refuse to go on if another owner has taken over."""
+        found = self._found_epoch()
+        if found != self.epoch:
+            raise CheckpointError("LOST_LEASE", found=found, ours=self.epoch)
+
+    def release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _found_epoch(self) -> int:
+        if not self._storage.exists(_LEASE):
+            return 0
+        return int(self._storage.read_json(_LEASE)["epoch"])
+
+    def _owner(self) -> str:
+        try:
+            owner = json.loads(self._storage.read(_LEASE))
+            return f"process {owner['process']} on {owner['host']}"
+        except (OSError, ValueError, KeyError):
+            return "another process"

@@ -1,0 +1,185 @@
+"""Numbers for the rows of a stream, in native Spark.
+
+Rows are numbered in the order of (event time, the stream's orderable columns in schema order, NULL
+first), from 0 on. A row gets its number when the watermark has passed it; until then it is *pending*.
+Every row that a later step numbers is at or after the watermark of the earlier ones, so the order of
+numbers is the order of rows, whatever the micro-batches. Rows equal in all orderable columns are
+interchangeable; they get their numbers in one step.
+
+    batch ─▶ admit: rows at or after the watermark before the batch ─▶ pending files (appended)
+    pending files ─▶ rows before the watermark, sorted ─▶ ordered files ─▶ number = file + row index
+
+The pending rows are a log: a step adds files, and a file goes when the watermark has passed its last
+row; nothing is rewritten but many small files into few. One global sort by Spark writes the due rows
+as files whose names are in the order of the rows; the footers' row counts give each file its first
+number, and Spark's own row index the place in the file. So all readers of a step see the same numbers.
+
+Time per row: one write when it is admitted, one sort and one write when it is numbered.
+Space: the rows of the stream's delay, and those of the last batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    LongType,
+    SpatialType,
+    StructField,
+    StructType,
+    VariantType,
+)
+
+from weft.algebra.numbered import PENDING_TIME
+from weft.algebra.query import NUMBER, StreamSchema, quote
+from weft.runtime.protocol.log import Entry, StreamLog
+
+MOST_FILES = 64
+"""Pending files before they are written as few."""
+
+PENDING, NUMBERED = "pending", "numbered"
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """The rows of one stream on their way to a number."""
+
+    log: StreamLog
+    source: StreamSchema
+    row: StructType
+    """The stream's columns that files can hold."""
+    cores: int
+
+    def admit(
+        self, rows: DataFrame, before: int, folder: str
+    ) -> tuple[list[Entry], Mapping[str, Any]]:
+        """Append a batch's rows that are not late to the pending ones; what was counted."""
+        time = self.source.time_micros
+        observation = Observation(f"weft_{folder}")
+        counted = rows.observe(
+            observation,
+            F.count(F.lit(1)).alias("rows"),
+            F.count_if(F.expr(f"{time} < {before}L")).alias("late_rows"),
+            F.count_if(F.col(quote(self.source.time)).isNull()).alias("null_times"),
+        )
+        kept = counted.withColumn(PENDING_TIME, F.expr(time)).where(
+            F.col(quote(PENDING_TIME)) >= F.lit(before)
+        )
+        return self._write_pending(kept, folder), dict(observation.get)
+
+    def compacted(
+        self, spark: SparkSession, files: Sequence[Entry], now: int, folder: str
+    ) -> list[Entry]:
+        """The rows that still wait after `now`, in few files."""
+        waiting = self._pending(spark, files).where(F.col(quote(PENDING_TIME)) >= F.lit(now))
+        return self._write_pending(waiting, folder)
+
+    def number(
+        self,
+        spark: SparkSession,
+        files: Sequence[Entry],
+        since: int,
+        now: int,
+        first: int,
+        columns: Sequence[str],
+        folder: str,
+    ) -> tuple[DataFrame | None, int]:
+        """The pending rows with since ≤ event time < now under their numbers, and how many."""
+        due = [entry for entry in files if entry["first"] < now and entry["last"] >= since]
+        if not due or since >= now:
+            return None, 0
+        at = F.col(quote(PENDING_TIME))
+        rows = self._pending(spark, due).where((at >= F.lit(since)) & (at < F.lit(now)))
+        chosen = StructType([field for field in self.row if field.name in columns])
+        ordered = rows.orderBy(*self._order()).select(*_columns(chosen), at)
+        target = f"{self.log.folder(NUMBERED)}/{folder}"
+        ordered.write.parquet(self.log.storage.spark_path(target))
+        counts = {name: self._metadata(name).num_rows for name in self._files(target)}
+        total = sum(counts.values())
+        if not total:
+            return None, 0
+        starts = dict(zip(counts, accumulate(counts.values(), initial=first)))
+        chosen = chosen.add(PENDING_TIME, LongType())
+        return self._numbered(spark, chosen, {n: starts[n] for n in counts if counts[n]}), total
+
+    def _numbered(
+        self, spark: SparkSession, schema: StructType, starts: Mapping[str, int]
+    ) -> DataFrame:
+        """The rows of ordered files, numbered from each file's first number on."""
+        paths = [self.log.storage.spark_path(name) for name in starts]
+        literals = [F.lit(part) for name, start in starts.items() for part in (_base(name), start)]
+        start = F.create_map(*literals)[F.col("_metadata.file_name")]
+        number = (start + F.col("_metadata.row_index")).cast("bigint")
+        frame = spark.read.schema(schema).parquet(*paths)
+        return frame.select(number.alias(NUMBER), *_columns(schema))
+
+    def _order(self) -> list[Column]:
+        ties = [field.name for field in self.row if is_orderable(field.dataType)]
+        names = [PENDING_TIME, *(name for name in ties if name != self.source.time)]
+        return [F.col(quote(name)).asc_nulls_first() for name in names]
+
+    def _pending(self, spark: SparkSession, files: Sequence[Entry]) -> DataFrame:
+        schema = StructType([*self.row.fields, StructField(PENDING_TIME, LongType())])
+        paths = [self.log.storage.spark_path(entry["name"]) for entry in files]
+        return spark.read.schema(schema).parquet(*paths)
+
+    def _write_pending(self, rows: DataFrame, folder: str) -> list[Entry]:
+        target = f"{self.log.folder(PENDING)}/{folder}"
+        kept = rows.select(*_columns(self.row), F.col(quote(PENDING_TIME))).coalesce(self.cores)
+        kept.write.parquet(self.log.storage.spark_path(target))
+        return [entry for name in self._files(target) if (entry := self._described(name))["rows"]]
+
+    def _files(self, folder: str) -> list[str]:
+        """In the order of the names, which is that of Spark's partitions."""
+        names = self.log.storage.names(folder)
+        return [f"{folder}/{name}" for name in names if name.endswith(".parquet")]
+
+    def _described(self, name: str) -> Entry:
+        metadata = self._metadata(name)
+        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+        bounds = [_bounds(group, PENDING_TIME) for group in groups]
+        return {
+            **self.log.storage.describe(name),
+            "rows": metadata.num_rows,
+            "first": min((low for low, _ in bounds), default=None),
+            "last": max((high for _, high in bounds), default=None),
+        }
+
+    def _metadata(self, name: str) -> pq.FileMetaData:
+        storage = self.log.storage
+        return pq.ParquetFile(storage.path(name), filesystem=storage.filesystem).metadata
+
+
+def is_orderable(type_: DataType) -> bool:
+    """Whether Spark can sort by a type."""
+    if isinstance(type_, ArrayType):
+        return is_orderable(type_.elementType)
+    if isinstance(type_, StructType):
+        return all(is_orderable(field.dataType) for field in type_)
+    return isinstance(type_, AtomicType) and not isinstance(type_, (VariantType, SpatialType))
+
+
+def _bounds(group: Any, column: str) -> tuple[int, int]:
+    """The least and the greatest value of a row group."""
+    for place in range(group.num_columns):
+        chunk = group.column(place)
+        if chunk.path_in_schema == column:
+            return chunk.statistics.min, chunk.statistics.max
+    raise LookupError(column)
+
+
+def _columns(schema: StructType) -> list[Column]:
+    return [F.col(quote(field.name)) for field in schema]
+
+
+def _base(name: str) -> str:
+    return name.rsplit("/", 1)[1]

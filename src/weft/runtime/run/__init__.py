@@ -1,0 +1,1 @@
+"""Supervision: Spark queries, the threads that watch them, queries that run alone."""

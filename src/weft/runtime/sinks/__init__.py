@@ -1,0 +1,1 @@
+"""Where results go, and the lists of result files."""

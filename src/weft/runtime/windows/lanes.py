@@ -1,0 +1,146 @@
+"""The kernel in Spark tasks, one per lane.
+
+A lane owns a share of the key buckets. Its task reads the lane's open fragments from the
+state files, runs the same kernel as the driver, writes result files, and returns only
+their manifest entries. Nothing of the state passes through the driver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from weft.errors import RunError
+from weft.kernel.windows.failure import QueryFailure
+from weft.kernel.windows.program import Shape, compile_program
+from weft.kernel.windows.weave import Step, counted_operations, late, weave
+from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.protocol.storage import Storage
+from weft.runtime.sinks.sinks import ResultStore
+from weft.runtime.windows.openstate import Lane, OpenState
+
+_WORKER_LOST = "Python worker exited unexpectedly"
+"""What Spark says of a task whose process is gone."""
+
+
+@dataclass(frozen=True)
+class LaneWork:
+    """What every lane of a step needs to know; lanes differ only in their index."""
+
+    checkpoint: str
+    stream: str
+    plan_version: int
+    files: list[Entry]
+    new_files: list[Entry]
+    before: int
+    now: int
+    ansi: bool
+    lanes: int
+    step: str
+    batch: int
+    attempt: str
+    results_root: str
+    owner: str
+
+
+@dataclass
+class LaneOutcome:
+    """What the lanes of a step gave together."""
+
+    results: list[Entry]
+    unfinished: list[tuple[Shape, pa.Table]]
+    failures: dict[str, QueryFailure]
+    late: dict[str, int]
+    operations: dict[str, int]
+
+
+def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
+    """Run a step's kernel in tasks."""
+    payload = F.lit(json.dumps(asdict(work)))
+    frame = spark.range(0, work.lanes, 1, work.lanes).withColumn("work", payload)
+    try:
+        rows = frame.mapInArrow(_run_task, "kind string, body string").collect()
+    except Exception as error:
+        if _WORKER_LOST not in str(error):
+            raise
+        size = sum(entry["size"] for entry in (*work.files, *work.new_files))
+        megabytes = round(size / 1e6)
+        raise RunError(
+            "LANE_LOST", stream=work.stream, megabytes=megabytes, lanes=work.lanes
+        ) from error
+    outcome = LaneOutcome([], [], {}, {}, {})
+    log = StreamLog(Storage(work.checkpoint), work.stream)
+    for row in rows:
+        body = json.loads(row["body"])
+        if row["kind"] == "result":
+            outcome.results.append(body)
+        elif row["kind"] == "failure":
+            outcome.failures[body["query"]] = QueryFailure(body["class"], body["message"])
+        elif row["kind"] in ("late", "operations"):
+            totals = outcome.late if row["kind"] == "late" else outcome.operations
+            for name, count in body.items():
+                totals[name] = totals.get(name, 0) + count
+        else:
+            _collect_unfinished(log, work, body, outcome)
+    return outcome
+
+
+def _collect_unfinished(
+    log: StreamLog, work: LaneWork, body: dict[str, Any], outcome: LaneOutcome
+) -> None:
+    """Rows that Spark must still project: as many as there are results of such queries."""
+    program = compile_program(log.plan(work.plan_version))
+    shape = program.groups[body["group"]].shapes[body["shape"]]
+    outcome.unfinished.append((shape, log.storage.read_table(body["name"])))
+    log.storage.delete(body["name"])
+
+
+def _run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            work = LaneWork(**json.loads(row["work"]))
+            found = list(_run_lane(work, Lane(row["id"], work.lanes)))
+            kinds = pa.array([kind for kind, _ in found], pa.string())
+            bodies = pa.array([json.dumps(body) for _, body in found], pa.string())
+            yield pa.RecordBatch.from_arrays([kinds, bodies], ["kind", "body"])
+
+
+def _run_lane(work: LaneWork, lane: Lane) -> Iterator[tuple[str, Any]]:
+    log = StreamLog(Storage(work.checkpoint), work.stream)
+    plan = log.plan(work.plan_version)
+    program = compile_program(plan)
+    opened, new = OpenState().read(log, work.new_files, lane)
+    pairs = late(program, new, opened.encoders, work.before)
+    if pairs:
+        yield "late", pairs
+    opened, old = opened.read(log, work.files, lane)
+    state = opened.with_rows(program, old).with_rows(program, new)
+    woven = weave(program, state.states, state.encoders, Step(work.before, work.now, work.ansi))
+    yield "operations", counted_operations(program, new, woven)
+    sink = ResultStore(work.results_root, work.owner)
+    for name, tables in woven.families.items():
+        table = pa.concat_tables(tables).sort_by("query")
+        file = sink.file_name(work.stream, work.step, work.attempt, name, f"-{lane.index}")
+        yield "result", sink.write_file(file, name, work.batch, table)
+    for query, failure in woven.failures.items():
+        body = {"query": query, "class": failure.error_class, "message": failure.message}
+        yield "failure", body
+    for number, (shape, raw) in enumerate(woven.unfinished):
+        name = f"{log.folder('handoff')}/{work.step}-{work.attempt}-{lane.index}-{number}.parquet"
+        log.storage.write_table(name, raw)
+        group, index = _place(program, shape)
+        yield "unfinished", {"name": name, "group": group, "shape": index}
+
+
+def _place(program: Any, shape: Shape) -> tuple[int, int]:
+    for group, entry in enumerate(program.groups):
+        for index, candidate in enumerate(entry.shapes):
+            if candidate is shape:
+                return group, index
+    raise LookupError("a shape is always of its program")

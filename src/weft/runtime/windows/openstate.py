@@ -1,0 +1,137 @@
+"""The open fragments in memory: what the kernel reads, on the driver or in a lane.
+
+Loaded from the files that a commit names, and on the driver kept up to date with each step's
+new files. A step works on a new value (`after`), which replaces the old one only when the step
+is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from weft.algebra.plan import Node, base_of, node_id
+from weft.kernel.columns.side_by_side import side_by_side
+from weft.kernel.fragments.coalesce import coalesced
+from weft.kernel.fragments.state import BUCKET, EMPTY, Encoders, NodeState, Shards, load
+from weft.kernel.windows.intercede import pool_fragments
+from weft.kernel.windows.program import Program
+from weft.kernel.windows.weave import needed_horizon
+from weft.runtime.protocol.log import Entry, StreamLog
+
+_COALESCE_ABOVE = 4096
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One of `count` shares of the key buckets."""
+
+    index: int
+    count: int
+
+    def owns(self, entry: Entry) -> bool:
+        return entry["lane"] is None or entry["lane"] == self.index
+
+    def rows(self, table: pa.Table, entry: Entry) -> pa.Table:
+        """The lane's rows of a file, which may hold those of all lanes."""
+        if entry["lane"] is not None:
+            return table
+        return table.filter(table.column(BUCKET).to_numpy() % self.count == self.index)
+
+
+@dataclass(frozen=True)
+class OpenState:
+    """Open fragments by pool, encoders by the keys of nodes; `coalesced_rows` remembers sizes
+    after coalescing."""
+
+    states: Mapping[str, NodeState] = field(default_factory=dict)
+    encoders: Mapping[str, Encoders] = field(default_factory=dict)
+    coalesced_rows: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(state.nbytes for state in self.states.values())
+
+    @property
+    def crowded(self) -> bool:
+        """Whether most known keys have no open fragment any more: time to load afresh."""
+        return any(
+            len(encoders.keys) > max(_COALESCE_ABOVE, 4 * self._open_rows(name))
+            for name, encoders in self.encoders.items()
+        )
+
+    def _open_rows(self, base: str) -> int:
+        return max((len(s) for name, s in self.states.items() if base_of(name) == base), default=0)
+
+    def read(
+        self, log: StreamLog, files: Iterable[Entry], lane: Lane | None = None
+    ) -> tuple[OpenState, dict[str, list[Shards]]]:
+        """The rows of files by node, and this state with encoders that know their keys."""
+        encoders = dict(self.encoders)
+        entries: dict[tuple[int, str], list[Entry]] = {}
+        for entry in files:
+            if lane is None or lane.owns(entry):
+                entries.setdefault((entry["version"], entry["node"]), []).append(entry)
+        nodes = [log.plan(version).node_by_id[name] for version, name in entries]
+        together: dict[str, list[tuple[Node, list[Entry]]]] = {}
+        for node, own in zip(nodes, entries.values(), strict=True):
+            if node.base not in encoders:
+                encoders[node.base] = _encoders(node, encoders)
+            together.setdefault(encoders[node.base].group, []).append((node, own))
+
+        def shards(parts: list[tuple[Node, list[Entry]]]) -> list[Shards]:
+            """Those of nodes that share encoders, one after the other."""
+            return [load(_tables(log, own, lane), node, encoders[node.base]) for node, own in parts]
+
+        found: dict[str, list[Shards]] = {}
+        for loaded in side_by_side(shards, together.values()):
+            for each in loaded:
+                found.setdefault(each.node.id, []).append(each)
+        return replace(self, encoders=encoders), found
+
+    def with_rows(self, program: Program, new: Mapping[str, Sequence[Shards]]) -> OpenState:
+        """This state with new shards of nodes, as fragments of the pools that read them."""
+        states = dict(self.states)
+        rows = dict(self.coalesced_rows)
+        for name, pool in program.pools.items():
+            merged = states.get(name, EMPTY)
+            for shards in new.get(pool.node, ()):
+                encoder = self.encoders[shards.node.base].keys
+                merged = merged.merged(pool_fragments(shards, pool, encoder))
+            if len(merged) > max(_COALESCE_ABOVE, 2 * rows.get(name, 0)):
+                merged = coalesced(merged)
+                rows[name] = len(merged)
+            states[name] = merged
+        return replace(self, states=states, coalesced_rows=rows)
+
+    def after(self, program: Program, watermark: int) -> OpenState:
+        """This state without what no open window needs."""
+        states: dict[str, NodeState] = {}
+        for name, pool in program.pools.items():
+            horizon = needed_horizon(pool.queries, watermark)
+            state = self.states.get(name, EMPTY).expired(horizon)
+            states[name] = state.narrowed(pool.partials)
+        rows = {
+            name: min(count, max(len(states[name]), 1))
+            for name, count in self.coalesced_rows.items()
+            if name in states
+        }
+        return replace(self, states=states, coalesced_rows=rows)
+
+
+def _tables(log: StreamLog, files: Sequence[Entry], lane: Lane | None) -> list[pa.Table]:
+    tables = [log.storage.read_table(entry["name"]) for entry in files]
+    if lane is None:
+        return tables
+    return [lane.rows(table, entry) for table, entry in zip(tables, files, strict=True)]
+
+
+def _encoders(node: Node, known: Mapping[str, Encoders]) -> Encoders:
+    """Encoders that share group codes between a group's node and its distinct nodes."""
+    group = node_id(node.keys[: node.group_keys], node.group_keys)
+    for name, encoders in known.items():
+        if name == group or encoders.group == group:
+            return Encoders(node, group, encoders.groups)
+    return Encoders(node, group)

@@ -1,0 +1,40 @@
+"""What a stream has counted so far, as its commits keep it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from weft.algebra.plan import SharedPlan
+from weft.runtime.planning.replanning import updated_measures
+from weft.runtime.protocol.log import Commit
+from weft.runtime.protocol.step import StepWork
+from weft.runtime.windows.weaving import Outcome
+
+
+def totals_after(
+    last: Commit | None, work: StepWork, outcome: Outcome, plan: SharedPlan
+) -> dict[str, Any]:
+    """The totals after a step: rows, results, operations, seconds, and averages of the last steps."""
+    totals = dict(last.metrics) if last else {}
+    for name in ("rows", "null_times", "late_rows"):
+        totals[name] = totals.get(name, 0) + work.count(name)
+    for name, count in {"results": outcome.rows, **outcome.operations}.items():
+        totals[name] = totals.get(name, 0) + count
+    seen = work.counted.get("max_event")
+    before = last.max_event_time if last else None
+    advance = seen - before if seen is not None and before is not None else 0
+    fragments = sum(entry["rows"] for entry in work.new_files)
+    totals |= updated_measures(totals, advance, work.count("rows"), fragments, plan)
+    totals["seconds"] = totals.get("seconds", 0.0) + time.perf_counter() - work.started
+    if seen is not None and "first_event" not in totals:
+        totals |= {"first_event": seen, "first_rows": totals["rows"]}
+    return totals
+
+
+def late_after(last: Commit | None, late: Mapping[str, int], plan: SharedPlan) -> dict[str, int]:
+    """Per query of the plan, the (row, window) pairs that came too late so far."""
+    before = last.late if last else {}
+    so_far = {name: before.get(name, 0) + late.get(name, 0) for name in plan.query_by_id}
+    return {name: pairs for name, pairs in so_far.items() if pairs}

@@ -1,0 +1,129 @@
+"""Where levels 2 and 3 run: on the driver while the open state is small, else in lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weft.kernel.fragments.state import FRAGMENT_END, ROW_COUNT
+from weft.kernel.windows.failure import QueryFailure
+from weft.kernel.windows.program import Program, Shape
+from weft.kernel.windows.weave import Step, counted_operations, late, weave
+from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.protocol.step import StepWork
+from weft.runtime.settings import Settings
+from weft.runtime.sinks.sinks import ResultStore, Sink
+from weft.runtime.windows.lanes import LaneWork, run_lanes
+from weft.runtime.windows.openstate import OpenState
+
+_BYTES_PER_ROW = 48
+_BYTES_PER_COLUMN = 16
+
+
+@dataclass
+class Outcome:
+    """What the kernel gave for a step: tables by family, files that lanes have written
+    already, rows that Spark must still project, and the state to go on with."""
+
+    families: dict[str, list[pa.Table]]
+    unfinished: list[tuple[Shape, pa.Table]]
+    failures: dict[str, QueryFailure]
+    late: dict[str, int]
+    operations: dict[str, int]
+    state: OpenState | None = None
+    written: list[Entry] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        tables = [table for tables in self.families.values() for table in tables]
+        return sum(int(t.num_rows) for t in tables) + sum(int(e["rows"]) for e in self.written)
+
+
+def use_lanes(settings: Settings, log: StreamLog, files: Sequence[Entry]) -> bool:
+    """Whether the fragments of these files are too many for the driver."""
+    if settings.kernel != "auto":
+        return settings.kernel == "lanes"
+    return sum(_in_memory(log, entry) for entry in files) > settings.driver_cap_bytes
+
+
+def _in_memory(log: StreamLog, entry: Entry) -> int:
+    node = log.plan(entry["version"]).node_by_id[entry["node"]]
+    columns = len(node.partials) + len(node.keys)
+    return int(entry["rows"]) * (_BYTES_PER_ROW + _BYTES_PER_COLUMN * columns)
+
+
+def weave_here(
+    work: StepWork, log: StreamLog, program: Program, step: Step, opened: OpenState
+) -> Outcome:
+    """The kernel on the driver, on state that is kept in memory between steps."""
+    opened, new = opened.read(log, work.new_files)
+    counted = late(program, new, opened.encoders, step.before)
+    state = opened.with_rows(program, new)
+    woven = weave(program, state.states, state.encoders, step)
+    operations = counted_operations(program, new, woven)
+    operations["level1"] += _passed_on(work, log, program)
+    return Outcome(
+        woven.families, woven.unfinished, woven.failures, counted, operations, state=state
+    )
+
+
+def _passed_on(work: StepWork, log: StreamLog, program: Program) -> int:
+    """The rows that went into intermediates of the first level, which no query reads."""
+    first = {node.id for node in program.plan.nodes if node.intermediate and node.parent is None}
+    rows = 0
+    for entry in work.passing_files:
+        if entry["node"] in first:
+            table = log.storage.read_table(entry["name"], [FRAGMENT_END, ROW_COUNT])
+            timed = table.filter(table.column(FRAGMENT_END).is_valid())
+            rows += pc.sum(timed.column(ROW_COUNT)).as_py() or 0
+    return rows
+
+
+def weave_in_lanes(
+    work: StepWork,
+    log: StreamLog,
+    program: Program,
+    step: Step,
+    files: Sequence[Entry],
+    lanes: int,
+    sink: Sink,
+    batch: int,
+) -> Outcome:
+    """The kernel in tasks. They write results straight into a result store; for other sinks
+    the results come back through files."""
+    folder = f"{log.folder('handoff')}/{work.name}-{work.attempt}"
+    store = sink if isinstance(sink, ResultStore) else None
+    target = store or ResultStore(f"{log.storage.uri}/{folder}")
+    found = run_lanes(
+        work.spark,
+        LaneWork(
+            checkpoint=log.storage.uri,
+            stream=program.plan.stream.name,
+            plan_version=program.plan.version,
+            files=list(files),
+            new_files=work.new_files,
+            before=step.before,
+            now=step.now,
+            ansi=step.ansi,
+            lanes=lanes,
+            step=work.name,
+            batch=batch,
+            attempt=work.attempt,
+            results_root=target.storage.uri,
+            owner=target.owner,
+        ),
+    )
+    operations = {**found.operations}
+    operations["level1"] = operations.get("level1", 0) + _passed_on(work, log, program)
+    outcome = Outcome({}, found.unfinished, found.failures, found.late, operations)
+    if store is not None:
+        outcome.written = [{**entry, "root": store.place} for entry in found.results]
+        return outcome
+    for entry in found.results:
+        table = target.storage.read_table(entry["name"]).drop_columns(["batch"])
+        outcome.families.setdefault(entry["family"], []).append(table)
+    log.storage.delete(folder)
+    return outcome

@@ -1,0 +1,1 @@
+"""Syntax to queries: names, types, aggregates, windows, outputs."""
