@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -12,12 +12,11 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
 from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
 from weft.algebra.numbered import numbered, numbered_name, source_name
-from weft.algebra.plan import SharedPlan, query_columns
-from weft.algebra.query import NUMBER, Query, quote
+from weft.algebra.plan import SharedPlan
+from weft.algebra.query import Query, quote
 from weft.catalog.store import ACTIVE, FALLBACK, REJECTED, Catalog, QueryRecord, check_name
 from weft.errors import CatalogError, CheckpointError, RunError
 from weft.explain import Explanation, FallbackNote, explain
@@ -25,21 +24,19 @@ from weft.kernel.windows.program import family
 from weft.kernel.windows.results import QUERY_COLUMN, output_names
 from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving, check_sharing
+from weft.runtime.api.assembly import Assembly
 from weft.runtime.api.handle import QueryHandle
 from weft.runtime.api.registry import Registry
 from weft.runtime.api.sources import Source, fallback_frame, source
 from weft.runtime.planning.replanning import group_counts, measured_sharing
-from weft.runtime.planning.sampling import Sampling
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.checkpoint import open_checkpoint
 from weft.runtime.protocol.lease import Lease
 from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.step import Hooks
 from weft.runtime.protocol.storage import Storage, to_json
-from weft.runtime.rows.numbering import Numbering
-from weft.runtime.rows.rowloom import RowLoom, row_settings
+from weft.runtime.rows.rowloom import row_settings
 from weft.runtime.run.fallback import FallbackRun, fallback_results
-from weft.runtime.run.run import Run, StreamRun
+from weft.runtime.run.run import Run
 from weft.runtime.settings import settings_of
 from weft.runtime.sinks.sinks import (
     MemorySink,
@@ -49,7 +46,6 @@ from weft.runtime.sinks.sinks import (
     results_folder,
     stores_of,
 )
-from weft.runtime.windows.loom import Loom
 from weft.sql.fallback import Fallback
 from weft.stats import StreamStatistics
 
@@ -95,9 +91,16 @@ class Weft:
         self._lock = threading.RLock()
         self._trigger: dict[str, Any] = {}
         self._synced: Sequence[QueryRecord] | None = None
-        self._columns: dict[str, set[str]] = {}
         self._recorded: set[tuple[str, int]] = set()
         self._late: dict[int, int] = {}
+        self._assembly = Assembly(
+            self._registry,
+            self._catalog,
+            self._settings,
+            self._identity,
+            self._log,
+            self._planned,
+        )
         self._recover()
 
     # streams and tables
@@ -277,7 +280,9 @@ class Weft:
         self._sink = sink
         self._bind_stores(sink)
         run = Run(lease.release, self._sync, self._registry.quarantine)
-        looms = {name: self._looms(name, lease, sink, run) for name in self._streams_to_run()}
+        looms = {
+            name: self._assembly.looms(name, lease, sink, run) for name in self._streams_to_run()
+        }
         for loom in (each for pair in looms.values() for each in pair):
             loom.check(self._spark)
             if loom.last is not None:
@@ -287,7 +292,7 @@ class Weft:
         self._trigger, self._lease, self._run = trigger, lease, run
         self._synced = None
         for pair in looms.values():
-            run.add_stream(self._stream_run(*pair, trigger))
+            run.add_stream(self._assembly.stream_run(*pair, trigger))
         self._sync()
         run.watch()
         return run
@@ -301,81 +306,6 @@ class Weft:
             or self._registry.shared(numbered_name(name))
             or self._log(name).begun
         ]
-
-    def _looms(self, name: str, lease: Lease, sink: Sink, run: Run) -> tuple[Loom, RowLoom]:
-        """The loom of a stream, and that of its row windows, which follows it."""
-        added = self._registry.sources[name]
-        lanes, owner = self._identity.lanes, self._identity.owner
-
-        def hooks(queries: Callable[[], list[Query]], sampling: Sampling | None = None) -> Hooks:
-            sampling = sampling or Sampling(every=0)
-            return Hooks(queries, self._registry.quarantine, self._planned, run.report, sampling)
-
-        def queries() -> list[Query]:
-            return self._registry.shared(name, self._columns[name])
-
-        log, schema = self._log(name), added.schema
-        own = hooks(queries, self._sampling(name))
-        loom = Loom(log, lease, schema, sink, self._settings, lanes, owner, own)
-        rows = numbered(schema)
-        stored = {field.name for field in rows.fields}
-        whole = StructType(
-            [StructField(f.name, f.dataType) for f in added.frame.schema if f.name in stored]
-        )
-
-        def row_queries() -> list[Query]:
-            """None until the stream is read with all its columns."""
-            read = self._columns[name]
-            return self._registry.shared(rows.name, read) if set(whole.names) <= read else []
-
-        log, settings = self._log(rows.name), row_settings(self._settings)
-        numbering = Numbering(log, schema, whole, lanes)
-        follower = RowLoom(
-            loom, numbering, log, lease, rows, sink, settings, lanes, owner, hooks(row_queries)
-        )
-        return loom, follower
-
-    def _sampling(self, stream: str) -> Sampling:
-        def keep(statistics: StreamStatistics) -> None:
-            self._catalog.put_statistics(stream, statistics)
-
-        known = self._catalog.statistics(stream)
-        return Sampling(self._settings.statistics_every, known, keep)
-
-    def _stream_run(self, loom: Loom, rows: RowLoom, trigger: dict[str, Any]) -> StreamRun:
-        name = loom.stream.name
-        added = self._registry.sources[name]
-
-        order = [field.name for field in added.schema.fields]
-        known: dict[str, Any] = {}
-
-        def columns_in_use() -> tuple[str, ...]:
-            live = self._registry.live()
-            if known.get("live") is not live:
-                known["live"] = live
-                wanted = self._wanted_columns(loom, rows)
-                known["columns"] = tuple(sorted(wanted, key=order.index))
-            columns: tuple[str, ...] = known["columns"]
-            return columns
-
-        def projected(columns: tuple[str, ...]) -> None:
-            self._columns[name] = set(columns)
-
-        return StreamRun(
-            loom, added.frame, trigger, columns_in_use, projected, self._settings.idle_seconds
-        )
-
-    def _wanted_columns(self, loom: Loom, rows: RowLoom) -> set[str]:
-        """The columns that registered queries read, and the plan that a replay would use. The
-        order of rows takes all columns, and a row that waits for its number keeps them."""
-        wanted = {loom.stream.time}
-        if rows.needs_rows or self._registry.shared(rows.stream.name):
-            wanted |= {field.name for field in rows.stream.fields} - {NUMBER}
-        for query in self._registry.shared(loom.stream.name):
-            wanted |= query_columns(query)
-        for intent in loom.log.intents_after(loom.last):
-            wanted |= set(loom.log.plan(intent.plan_version).columns)
-        return wanted
 
     def _planned(self, plan: SharedPlan, late: dict[str, int]) -> None:
         """Keep the catalog up to date after a step. The step is committed whatever becomes of
@@ -414,8 +344,8 @@ class Weft:
             if live is self._synced:
                 return
             for name in set(self._streams_to_run()) - run.stream_names:
-                pair = self._looms(name, self._lease, self._sink, run)
-                run.add_stream(self._stream_run(*pair, self._trigger))
+                pair = self._assembly.looms(name, self._lease, self._sink, run)
+                run.add_stream(self._assembly.stream_run(*pair, self._trigger))
             self._sync_fallbacks(run)
             self._save_catalog()
             self._synced = self._registry.live()
