@@ -61,6 +61,10 @@ MESSAGES: dict[str, str] = {
     "Finish it with the weft that wrote it, or start over with a new checkpoint; nothing was changed",
     "DAMAGED": "{path} is damaged: {detail}. Restore it from a copy, or start over with a new "
     "checkpoint; nothing was changed",
+    "UNKNOWN_STORED": "it holds a value of the kind '{name}', which this weft cannot read; most likely "
+    "a newer weft wrote it. Update weft; nothing was changed",
+    "CANNOT_WRITE": "{path} cannot be written: {detail}. Nothing of the step under way is committed; "
+    "mend this and start again",
     "SETTINGS_CHANGED": "the checkpoint was made with {setting}={found}, this session has "
     "{now}. Results would change in the middle; set it back to {found}",
     "SPARK_CHECKPOINT": "Spark's checkpoint does not fit weft's: {detail}. Running on would "

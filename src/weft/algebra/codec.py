@@ -1,37 +1,62 @@
-"""JSON for the frozen dataclasses of the algebra: `{"is": class name, field: value, …}`."""
+"""JSON for the frozen dataclasses of the algebra: `{"is": name, field: value, …}`.
+
+A class is written under a name that `register` gave it, never under its Python name: a class can
+be renamed or moved and old files are still read. `weft.algebra.stored` holds all these names.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
 from typing import Any
 
+from weft.errors import CheckpointError
 
-@cache
-def _classes() -> dict[str, type]:
-    from weft.algebra import aggregate, condition, partial, plan, query, scalar, signature, window
+_MAPPING, _FLOAT = "dict", "float"
 
-    found: dict[str, type] = {}
-    for module in (window, scalar, condition, signature, partial, aggregate, query, plan):
-        for value in vars(module).values():
-            if isinstance(value, type) and is_dataclass(value):
-                found[value.__name__] = value
-    return found
+_class_by_name: dict[str, type] = {}
+_name_by_class: dict[type, str] = {}
+
+
+def register(name: str, cls: type) -> None:
+    """Write a frozen dataclass under a name from now on. Names are never given twice."""
+    if not is_dataclass(cls):
+        raise TypeError(f"{cls.__qualname__} is not a dataclass, so it cannot be stored")
+    if name in (_MAPPING, _FLOAT) or name in _class_by_name:
+        holder = _class_by_name.get(name)
+        raise ValueError(
+            f"{cls.__qualname__} cannot be stored as '{name}': "
+            + (f"{holder.__qualname__} is" if holder else "the codec uses this name itself")
+        )
+    if cls in _name_by_class:
+        raise ValueError(f"{cls.__qualname__} is stored as '{_name_by_class[cls]}' already")
+    _class_by_name[name] = cls
+    _name_by_class[cls] = name
+
+
+def stored_names() -> Mapping[str, type]:
+    """All names and the classes that are written under them."""
+    return dict(_class_by_name)
 
 
 def encode(value: Any) -> Any:
     """A JSON-ready form of an algebra value."""
     if is_dataclass(value) and not isinstance(value, type):
-        body = {f.name: encode(getattr(value, f.name)) for f in fields(value) if f.init}
-        return {"is": type(value).__name__, **body}
+        name = _name_by_class.get(type(value))
+        if name is None:
+            raise TypeError(f"{type(value).__qualname__} has no name in weft.algebra.stored")
+        return {
+            "is": name,
+            **{f.name: encode(getattr(value, f.name)) for f in fields(value) if f.init},
+        }
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
-    if isinstance(value, dict):
-        return {"is": "dict", "items": [[encode(k), encode(v)] for k, v in value.items()]}
+    if isinstance(value, Mapping):
+        return {"is": _MAPPING, "items": [[encode(k), encode(v)] for k, v in value.items()]}
     if isinstance(value, float) and value != value:
-        return {"is": "float", "value": "nan"}
+        return {"is": _FLOAT, "value": "nan"}
     return value
 
 
@@ -40,13 +65,15 @@ def decode(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(decode(item) for item in value)
     if isinstance(value, dict):
-        kind = value["is"]
-        if kind == "dict":
+        name = value["is"]
+        if name == _MAPPING:
             return {decode(k): decode(v) for k, v in value["items"]}
-        if kind == "float":
+        if name == _FLOAT:
             return float(value["value"])
-        body = {name: decode(item) for name, item in value.items() if name != "is"}
-        return _classes()[kind](**body)
+        cls = _class_by_name.get(name)
+        if cls is None:
+            raise CheckpointError("UNKNOWN_STORED", name=name)
+        return cls(**{key: decode(item) for key, item in value.items() if key != "is"})
     return value
 
 

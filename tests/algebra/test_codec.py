@@ -1,0 +1,91 @@
+"""Stored values carry names of their own, which do not change with the Python classes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import pytest
+
+import weft
+from weft.algebra import codec, stored
+from weft.algebra.query import Field, StreamSchema
+from weft.algebra.window import Window
+
+STREAM = StreamSchema("bids", (Field("ts", "timestamp"),), "ts", 10)
+
+
+def test_names_are_part_of_the_format() -> None:
+    """A name that is missing here makes older checkpoints unreadable: it may only be added."""
+    names = """aggregate associative bound call condition cut edges expression field fragments
+    invertible literal membership node opaque output partial plan query ref retired selection
+    sharing signature stream values weave-group window"""
+    assert [name for name in names.split() if name not in codec.stored_names()] == []
+    assert len(codec.stored_names()) == len(stored.NAMES)
+
+
+def test_no_stored_name_is_the_name_of_a_class() -> None:
+    classes = {cls.__name__ for cls in codec.stored_names().values()}
+    assert classes & codec.stored_names().keys() == set()
+
+
+def test_a_value_is_written_under_its_name_and_read_back() -> None:
+    text = codec.dumps(STREAM)
+    assert json.loads(text)["is"] == "stream"
+    assert "StreamSchema" not in text
+    assert codec.loads(text) == STREAM
+
+
+def test_a_read_only_mapping_is_written_like_a_dict() -> None:
+    window = Window(60, 60, 0)
+    values = MappingProxyType({"a": window})
+    assert codec.dumps(values) == codec.dumps({"a": window})
+    assert codec.loads(codec.dumps(values)) == {"a": window}
+
+
+def test_two_classes_cannot_claim_one_name() -> None:
+    @dataclass(frozen=True)
+    class Other:
+        x: int
+
+    with pytest.raises(ValueError, match="'window': Window is"):
+        codec.register("window", Other)
+    with pytest.raises(ValueError, match="uses this name itself"):
+        codec.register("dict", Other)
+    with pytest.raises(ValueError, match="stored as 'window' already"):
+        codec.register("windows", Window)
+    assert codec.stored_names()["window"] is Window
+
+
+def test_a_class_without_a_name_is_not_stored() -> None:
+    @dataclass(frozen=True)
+    class Window:
+        """Not the algebra's, though its Python name is the same."""
+
+        range: int
+
+    with pytest.raises(TypeError, match="no name"):
+        codec.dumps(Window(1))
+
+
+def test_an_unknown_name_says_that_weft_is_older_than_the_file() -> None:
+    with pytest.raises(weft.CheckpointError, match=r"UNKNOWN_STORED.*'pattern'.*Update weft"):
+        codec.loads('{"is":"pattern","x":1}')
+
+
+def test_a_process_that_imports_one_class_reads_all_of_them() -> None:
+    program = (
+        "import weft.algebra.window, weft.algebra.codec as codec;"
+        "print(len(codec.stored_names()), codec.loads(input()).name)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=codec.dumps(STREAM),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [str(len(stored.NAMES)), "bids"]
