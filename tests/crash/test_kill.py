@@ -25,9 +25,9 @@ pytestmark = pytest.mark.crash
 PLACES = [
     "after_plan:1",  # the stream's, on the first batch
     "after_intent:1",
-    "after_state:1",
+    "after_read:1",
     "after_commit:1",
-    "after_numbering:1",  # that of the row windows, on the first batch
+    "after_published:1",  # that of the row windows, on the first batch
     "after_cleanup:2",  # the stream's, on the second batch
     "after_results:1",  # that of the row windows, on the second batch
     "before_commit:3",  # the same, on the third
@@ -36,7 +36,7 @@ PLACES = [
 #: staged, or staged and the next one begun, or the next one's fragments written.
 OVERLAPPING = [
     "after_staged:1",  # of the first batch
-    "after_state:1",  # of the second; the first is finished before, from what was staged
+    "after_read:1",  # of the second; the first is finished before, from what was staged
     "before_commit:2",  # of the third, beside the fourth
     "after_staged:2",
     "after_commit:1",  # of the one that was staged

@@ -19,7 +19,7 @@ from tests.review.support import (
 from tests.support.harness import session
 
 import weft
-from weft.runtime.windows.loom import Loom
+from weft.runtime.protocol.leader import Leader
 
 
 def test_a_flush_before_a_replay_does_not_emit_windows_twice(
@@ -36,13 +36,13 @@ def test_a_flush_before_a_replay_does_not_emit_windows_twice(
     with pytest.raises(weft.WeftError):
         w.start(sink=Broken(), availableNow=True).awaitTermination()
     assert w._log("s").intent(2) is not None
-    batch = Loom.batch
+    batch = Leader.batch
 
-    def after_a_flush(self: Loom, rows: DataFrame, *rest: Any) -> None:
+    def after_a_flush(self: Leader, rows: DataFrame, *rest: Any) -> None:
         self.flush(rows.sparkSession)
         batch(self, rows, *rest)
 
-    monkeypatch.setattr(Loom, "batch", after_a_flush)
+    monkeypatch.setattr(Leader, "batch", after_a_flush)
     again = opened(own, tmp_path)
     recorded = Recorded()
     again.start(sink=recorded, availableNow=True).awaitTermination()

@@ -15,8 +15,8 @@ from weft.kernel.windows.program import compile_program
 from weft.kernel.windows.weave import Step, weave
 from weft.optimizer.gtweave import Parts
 from weft.runtime.level1 import statefiles
-from weft.runtime.planning.versions import next_plan, updated_history
-from weft.runtime.protocol.log import Commit
+from weft.runtime.planning.versions import next_plan, updated_versions
+from weft.runtime.protocol.commits import Commit
 from weft.runtime.windows.openstate import OpenState
 
 Result = tuple[str, int, int]
@@ -84,13 +84,12 @@ def run(steps: list[tuple[list[Query], Apart, list[Row]]]) -> list[Result]:
                 found.append((row["query"], end, row["c2"]))
         seen = max(row[0] for row in rows)
         latest = max(latest, seen)
-        horizons = statefiles.horizons(program, now, last.horizons if last else {})
+        horizons = statefiles.horizons(program, now, last.engine["horizons"] if last else {})
         kept, _ = statefiles.live(files, horizons)
         last = Commit(
-            *("s", "data", batch, batch, "", "", 0, plan.version, now, latest, {}),
-            state=tuple(kept),
-            history=updated_history(last, plan, seen, kept),
-            horizons=horizons,
+            *("s", "data", batch, batch, None, "", "", 0, plan.version, now, latest, {}),
+            live={"state": tuple(kept)},
+            engine={"versions": updated_versions(last, plan, seen, kept), "horizons": horizons},
         )
     return found
 

@@ -15,8 +15,8 @@ from tests.support.harness import session
 import weft
 from weft.runtime.level1 import statefiles
 from weft.runtime.protocol import log as log_module
+from weft.runtime.protocol import stepper
 from weft.runtime.sinks import resultfiles
-from weft.runtime.windows import loom as loom_module
 
 SECOND = 1_000_000
 BATCHES = 26
@@ -43,8 +43,8 @@ def test_many_windows_worth_of_data(
 ) -> None:
     """Windows of ten seconds over most of a minute: what is kept does not grow with the stream."""
     monkeypatch.setattr(statefiles, "MOST_FILES", 4)
-    monkeypatch.setattr(resultfiles, "BASE_EVERY", 10)
-    monkeypatch.setattr(loom_module, "CLEAN_EVERY", 5)
+    monkeypatch.setattr(stepper, "BASE_EVERY", 10)
+    monkeypatch.setattr(stepper, "CLEAN_EVERY", 5)
     monkeypatch.setattr(log_module, "KEPT_COMMITS", 5)
     write_stream(tmp_path / "input")
     own = session(spark)
@@ -72,7 +72,7 @@ def test_many_windows_worth_of_data(
     committed = {entry["name"] for entry in w._log("s").result_files()}
     assert len(committed) <= 30
     if kernel == "driver":
-        opened = run._streams[0]._loom._open
+        opened = run._streams[0].leader.stepper.engine._open
         assert opened is not None
         assert sum(len(state) for state in opened.states.values()) < 3000
         assert all(len(encoders.keys) < 10_000 for encoders in opened.encoders.values())

@@ -17,10 +17,10 @@ from tests.oracle.plain_spark import python_rows, write_batches
 from tests.support.harness import Recorder, session
 
 import weft
-from weft.runtime.protocol.log import Entry
+from weft.runtime.protocol.commits import Entry
 from weft.runtime.protocol.step import StepFailed
 from weft.runtime.sinks.sinks import StepResults
-from weft.runtime.windows import loom
+from weft.runtime.windows import engine
 
 BATCHES = workload.batches()[:5]
 NAMES = list(workload.QUERIES)
@@ -49,7 +49,7 @@ class Level1:
         self.begun: list[int] = []
         self.failed = threading.Event()
         self._changed = threading.Condition()
-        original = loom.subaggregate
+        original = engine.subaggregate
 
         def counted(work: Any, *arguments: Any) -> None:
             with self._changed:
@@ -61,7 +61,7 @@ class Level1:
                 self.failed.set()
                 raise
 
-        monkeypatch.setattr(loom, "subaggregate", counted)
+        monkeypatch.setattr(engine, "subaggregate", counted)
 
     def wait_for(self, batch: int) -> bool:
         with self._changed:
@@ -192,14 +192,14 @@ def test_a_query_that_fails_beside_another_one_stays_away(
         w.register("total", f"SELECT k, window.start AS at, SUM(v) AS n {window}")
         w.register("share", f"SELECT k, window.start AS at, SUM(100 DIV v) AS n {window}")
     level1, recorder = Level1(monkeypatch), Recorder()
-    original, waited = loom.weave_here, list[bool]()
+    original, waited = engine.WindowsEngine.compute, list[bool]()
 
-    def waiting(work: Any, *arguments: Any) -> Any:
+    def waiting(self: engine.WindowsEngine, work: Any, *arguments: Any) -> Any:
         if work.batch == 2 and not waited:
             waited.append(level1.failed.wait(WAIT))
-        return original(work, *arguments)
+        return original(self, work, *arguments)
 
-    monkeypatch.setattr(loom, "weave_here", waiting)
+    monkeypatch.setattr(engine.WindowsEngine, "compute", waiting)
     w.start(sink=recorder, availableNow=True).awaitTermination()
     assert waited == [True]
     assert {handle.name: handle.status for handle in w.queries} == {

@@ -35,7 +35,8 @@ class Settings:
     `memory_budget`: how many groups per fragment the intermediates of the aggregate tree may hold
     together; None is no bound. `allocator`: who plans the tree: native, fptas, uniform, slc.
     `statistics_every`: every how many micro-batches one is sampled (docs/statistics.md); 0: none.
-    `overlap`: whether a micro-batch may be finished while the next one is read.
+    `most_unconsumed`: how many steps a stream may be ahead of what follows it (row windows) before it
+    waits. `overlap`: whether a micro-batch may be finished while the next one is read.
     """
 
     kernel: Kernel = "auto"
@@ -53,6 +54,7 @@ class Settings:
     allocator: str = NATIVE
     statistics_every: int = 20
     overlap: bool = True
+    most_unconsumed: int = 16
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
@@ -82,6 +84,7 @@ def check_settings(settings: Settings) -> None:
             _whole(settings.statistics_every, 0),
             "give a number of micro-batches, 0 for none",
         ),
+        "most_unconsumed": (_whole(settings.most_unconsumed, 1), "give a number of steps"),
         "overlap": (isinstance(settings.overlap, bool), "give True or False"),
     }
     for name, (holds, detail) in meant.items():

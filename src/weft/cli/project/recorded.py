@@ -15,7 +15,8 @@ from weft.catalog.store import Catalog, QueryRecord
 from weft.cli.project.folder import Project
 from weft.explain import Measured
 from weft.runtime.protocol.checkpoint import open_checkpoint
-from weft.runtime.protocol.log import Commit, StreamLog
+from weft.runtime.protocol.commits import Commit
+from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.storage import Storage
 from weft.stats import StreamStatistics
 
@@ -87,7 +88,7 @@ def _measured(stream: str, last: Commit) -> Measured:
     by_node: dict[str, int] = {}
     for entry in last.state:
         by_node[entry["node"]] = by_node.get(entry["node"], 0) + entry["rows"]
-    first, latest = metrics.get("first_event"), last.max_event_time
+    first, latest = metrics.get("first_event"), last.engine["latest"]
     since = latest - first if first is not None and latest is not None else 0
     rows = metrics.get("rows", 0) - metrics.get("first_rows", 0)
     return Measured(

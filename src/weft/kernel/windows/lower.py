@@ -21,7 +21,7 @@ from weft.kernel.columns.codes import to_arrow
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partials import LIMBS, Stored
 from weft.kernel.columns.sketches import SketchColumn, quantiles
-from weft.kernel.windows.failure import QueryFailure
+from weft.kernel.failure import QueryFailure
 
 _TWO_32 = 1 << 32
 

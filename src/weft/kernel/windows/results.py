@@ -19,10 +19,10 @@ from weft.algebra.types import BIGINT, decimal_parameters
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
+from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.fragments.state import KEY_MASK
 from weft.kernel.windows import scalar
 from weft.kernel.windows.due import Due
-from weft.kernel.windows.failure import NeedsSpark, QueryFailure
 from weft.kernel.windows.lower import from_stored, lower
 from weft.kernel.windows.positions import Pairs
 from weft.kernel.windows.program import DistinctCount, Shape

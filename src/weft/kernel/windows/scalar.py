@@ -19,7 +19,7 @@ from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar
 from weft.algebra.types import decimal_parameters
 from weft.kernel.columns import codes
 from weft.kernel.columns.arrow import arrow_type, single
-from weft.kernel.windows.failure import NeedsSpark
+from weft.kernel.failure import NeedsSpark
 
 
 def evaluate(scalar: Scalar, table: pa.Table, *, ansi: bool) -> pa.Array:

@@ -20,10 +20,10 @@ import pyarrow as pa
 from weft.algebra.plan import base_of
 from weft.algebra.query import Query
 from weft.kernel.columns.side_by_side import side_by_side
+from weft.kernel.failure import QueryFailure
 from weft.kernel.fragments.members import expanded
 from weft.kernel.fragments.state import EMPTY, MEMBER_SHIFT, Encoders, NodeState, Shards
 from weft.kernel.windows.due import due_windows, late_pairs
-from weft.kernel.windows.failure import QueryFailure
 from weft.kernel.windows.positions import Pairs
 from weft.kernel.windows.program import DistinctCount, GroupProgram, Program, Shape
 from weft.kernel.windows.results import ShapeFailed, ShapeRows, Unfinished

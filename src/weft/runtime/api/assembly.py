@@ -1,36 +1,64 @@
-"""How a stream's steppers are put together: its loom, that of its row windows, and what runs both.
+"""How the steppers of a stream are put together: its leader, its followers, and what runs them.
 
 Nothing here starts: `Weft.start` and its supervision decide when a stream runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from weft.algebra.numbered import numbered
 from weft.algebra.plan import SharedPlan, query_columns
-from weft.algebra.query import NUMBER, Query
+from weft.algebra.query import NUMBER, Query, StreamSchema
 from weft.catalog.store import Catalog
 from weft.runtime.api.registry import Registry
+from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.protocol.checkpoint import Identity
+from weft.runtime.protocol.follower import Follower, Input
+from weft.runtime.protocol.leader import Leader
 from weft.runtime.protocol.lease import Lease
 from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.publishing import Consumer, Publisher
 from weft.runtime.protocol.step import Hooks
+from weft.runtime.protocol.stepper import Stepper
+from weft.runtime.rows.engine import ROWS, RowsEngine, row_settings
 from weft.runtime.rows.numbering import Numbering
-from weft.runtime.rows.rowloom import RowLoom, row_settings
-from weft.runtime.run.run import Run, StreamRun
+from weft.runtime.rows.publication import RowsPublication
+from weft.runtime.run.follower_run import FollowerRun
+from weft.runtime.run.run import Run
+from weft.runtime.run.stream_run import StreamRun
 from weft.runtime.settings import Settings
+from weft.runtime.sinks.outlet import SinkOutlet
 from weft.runtime.sinks.sinks import Sink
-from weft.runtime.windows.loom import Loom
+from weft.runtime.windows.engine import Surroundings, WindowsEngine
 from weft.stats import StreamStatistics
 
 
+@dataclass(frozen=True)
+class Assembled:
+    """The steppers of one stream: the one that Spark's micro-batches drive, and those that follow."""
+
+    leader: Leader
+    rows: Follower
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    """What all steppers of a run share."""
+
+    lease: Lease
+    sink: Sink
+    run: Run
+
+
 class Assembly:
-    """Makes the looms of streams, and the runs of these looms."""
+    """Makes the steppers of streams, and the runs of these steppers."""
 
     def __init__(
         self,
@@ -39,84 +67,143 @@ class Assembly:
         settings: Settings,
         identity: Identity,
         log: Callable[[str], StreamLog],
-        planned: Callable[[SharedPlan, dict[str, int]], None],
+        planned: Callable[[SharedPlan, Mapping[str, int]], None],
     ) -> None:
         self._registry, self._catalog = registry, catalog
         self._settings, self._identity = settings, identity
         self._log, self._planned = log, planned
         self._columns: dict[str, set[str]] = {}
 
-    def looms(self, name: str, lease: Lease, sink: Sink, run: Run) -> tuple[Loom, RowLoom]:
-        """The loom of a stream, and that of its row windows, which follows it."""
-        added = self._registry.sources[name]
-        lanes, owner = self._identity.lanes, self._identity.owner
-
-        def hooks(queries: Callable[[], list[Query]], sampling: Sampling | None = None) -> Hooks:
-            sampling = sampling or Sampling(every=0)
-            return Hooks(queries, self._registry.quarantine, self._planned, run.report, sampling)
+    def steppers(self, name: str, lease: Lease, sink: Sink, run: Run) -> Assembled:
+        """The stream's own stepper, and that of its row windows, which follows it."""
+        schema = self._registry.sources[name].schema
+        around = _Surroundings(lease, sink, run)
+        row = self._stored_row(name)
 
         def queries() -> list[Query]:
             return self._registry.shared(name, self._columns[name])
 
-        log, schema = self._log(name), added.schema
-        own = hooks(queries, self._sampling(name))
-        loom = Loom(log, lease, schema, sink, self._settings, lanes, owner, own)
-        rows = numbered(schema)
-        stored = {field.name for field in rows.fields}
-        whole = StructType(
-            [StructField(f.name, f.dataType) for f in added.frame.schema if f.name in stored]
-        )
-
         def row_queries() -> list[Query]:
             """None until the stream is read with all its columns."""
             read = self._columns[name]
-            return self._registry.shared(rows.name, read) if set(whole.names) <= read else []
+            numbered_name = numbered(schema).name
+            return self._registry.shared(numbered_name, read) if set(row.names) <= read else []
 
+        def row_queries_exist() -> bool:
+            return bool(row_queries())
+
+        log = self._log(name)
+        rows_stepper = self._rows_stepper(schema, row, around, row_queries)
+        publication = RowsPublication(schema, row, row_queries_exist)
+        consumer = Consumer(publication, lambda: rows_stepper.last)
+        publisher = Publisher(log, [consumer], self._identity.lanes)
+        engine = self._windows(log, schema, self._settings, around, queries, self._sampling(name))
+        stepper = self._stepper(log, engine, around, queries, publisher)
+        leader = Leader(stepper, schema, self._settings.most_unconsumed)
+        stream = Input(log, lambda: stepper.last, publisher.clean)
+        return Assembled(leader, Follower(rows_stepper, [stream], row_queries_exist))
+
+    def _rows_stepper(
+        self,
+        schema: StreamSchema,
+        row: StructType,
+        around: _Surroundings,
+        queries: Callable[[], list[Query]],
+    ) -> Stepper:
+        rows = numbered(schema)
         log, settings = self._log(rows.name), row_settings(self._settings)
-        numbering = Numbering(log, schema, whole, lanes)
-        follower = RowLoom(
-            loom, numbering, log, lease, rows, sink, settings, lanes, owner, hooks(row_queries)
+        windows = self._windows(log, rows, settings, around, queries, Sampling(every=0))
+        numbering = Numbering(log, schema, row, self._identity.lanes)
+        engine = RowsEngine(windows, numbering, log, self._log(schema.name))
+        return self._stepper(log, engine, around, queries)
+
+    def _stored_row(self, name: str) -> StructType:
+        """The columns of a stream that files can hold."""
+        added = self._registry.sources[name]
+        stored = {field.name for field in numbered(added.schema).fields}
+        fields = [field for field in added.frame.schema if field.name in stored]
+        return StructType([StructField(field.name, field.dataType) for field in fields])
+
+    def _windows(
+        self,
+        log: StreamLog,
+        schema: StreamSchema,
+        settings: Settings,
+        around: _Surroundings,
+        queries: Callable[[], list[Query]],
+        sampling: Sampling,
+    ) -> WindowsEngine:
+        planner = Planner(log, schema, settings, sampling)
+        hooks = self._hooks(around, queries)
+        lanes = self._identity.lanes
+        return WindowsEngine(
+            Surroundings(log, around.sink, settings, lanes, hooks, planner, sampling)
         )
-        return loom, follower
+
+    def _stepper(
+        self,
+        log: StreamLog,
+        engine: Any,
+        around: _Surroundings,
+        queries: Callable[[], list[Query]],
+        publisher: Publisher | None = None,
+    ) -> Stepper:
+        outlet = SinkOutlet(around.sink, self._settings, self._identity.owner)
+        hooks = self._hooks(around, queries)
+        return Stepper(log, engine, around.lease, outlet, hooks, publisher)
+
+    def _hooks(self, around: _Surroundings, queries: Callable[[], list[Query]]) -> Hooks:
+        return Hooks(queries, self._registry.quarantine, self._planned, around.run.report)
 
     def _sampling(self, stream: str) -> Sampling:
         def keep(statistics: StreamStatistics) -> None:
             self._catalog.put_statistics(stream, statistics)
 
-        known = self._catalog.statistics(stream)
-        return Sampling(self._settings.statistics_every, known, keep)
+        statistics = self._catalog.statistics(stream)
+        return Sampling(self._settings.statistics_every, statistics, keep)
 
-    def stream_run(self, loom: Loom, rows: RowLoom, trigger: dict[str, Any]) -> StreamRun:
-        name = loom.stream.name
-        added = self._registry.sources[name]
+    # runs
 
+    def add_to(
+        self, run: Run, assembled: Assembled, trigger: dict[str, Any], spark: SparkSession
+    ) -> None:
+        """Start a stream and its followers as part of a run."""
+        stream = self._stream_run(assembled.leader, trigger)
+        run.add_stream(stream)
+        run.add_follower(FollowerRun(assembled.rows, [stream], spark))
+
+    def _stream_run(self, leader: Leader, trigger: dict[str, Any]) -> StreamRun:
+        added = self._registry.sources[leader.name]
         order = [field.name for field in added.schema.fields]
-        known: dict[str, Any] = {}
+        cached: dict[str, Any] = {}
 
         def columns_in_use() -> tuple[str, ...]:
             live = self._registry.live()
-            if known.get("live") is not live:
-                known["live"] = live
-                wanted = self._wanted_columns(loom, rows)
-                known["columns"] = tuple(sorted(wanted, key=order.index))
-            columns: tuple[str, ...] = known["columns"]
+            if cached.get("live") is not live:
+                cached["live"] = live
+                wanted = self._wanted_columns(leader)
+                cached["columns"] = tuple(sorted(wanted, key=order.index))
+            columns: tuple[str, ...] = cached["columns"]
             return columns
 
         def projected(columns: tuple[str, ...]) -> None:
-            self._columns[name] = set(columns)
+            self._columns[leader.name] = set(columns)
 
         return StreamRun(
-            loom, added.frame, trigger, columns_in_use, projected, self._settings.idle_seconds
+            leader, added.frame, trigger, columns_in_use, projected, self._settings.idle_seconds
         )
 
-    def _wanted_columns(self, loom: Loom, rows: RowLoom) -> set[str]:
-        """The columns that registered queries read, and the plan that a replay would use. The
-        order of rows takes all columns, and a row that waits for its number keeps them."""
-        wanted = {loom.stream.time}
-        if rows.needs_rows or self._registry.shared(rows.stream.name):
-            wanted |= {field.name for field in rows.stream.fields} - {NUMBER}
-        for query in self._registry.shared(loom.stream.name):
+    def _wanted_columns(self, leader: Leader) -> set[str]:
+        """The columns that registered queries read, and what a replay would use. The order of rows
+        takes all columns, and so does what is published for row windows."""
+        wanted = {leader.stream.time}
+        rows = numbered(leader.stream)
+        log = leader.stepper.log
+        intents = log.intents_after(leader.last)
+        if self._registry.shared(rows.name) or any(ROWS in i.publications for i in intents):
+            wanted |= {field.name for field in rows.fields} - {NUMBER}
+        for query in self._registry.shared(leader.name):
             wanted |= query_columns(query)
-        for intent in loom.log.intents_after(loom.last):
-            wanted |= set(loom.log.plan(intent.plan_version).columns)
+        for intent in intents:
+            wanted |= set(log.plan(intent.plan_version).columns)
         return wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -34,7 +34,7 @@ from weft.runtime.protocol.checkpoint import open_checkpoint
 from weft.runtime.protocol.lease import Lease
 from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.storage import Storage, to_json
-from weft.runtime.rows.rowloom import row_settings
+from weft.runtime.rows.engine import row_settings
 from weft.runtime.run.fallback import FallbackRun, fallback_results
 from weft.runtime.run.run import Run
 from weft.runtime.settings import settings_of
@@ -280,19 +280,21 @@ class Weft:
         self._sink = sink
         self._bind_stores(sink)
         run = Run(lease.release, self._sync, self._registry.quarantine)
-        looms = {
-            name: self._assembly.looms(name, lease, sink, run) for name in self._streams_to_run()
-        }
-        for loom in (each for pair in looms.values() for each in pair):
-            loom.check(self._spark)
-            if loom.last is not None:
-                self._planned(loom.log.plan(loom.last.plan_version), loom.last.late)
-        if not looms and not self._registry.fallbacks():
+        assembled = [
+            self._assembly.steppers(name, lease, sink, run) for name in self._streams_to_run()
+        ]
+        for stream in assembled:
+            for member in (stream.leader, stream.rows):
+                member.check(self._spark)
+                if member.last is not None:
+                    plan = member.stepper.log.plan(member.last.plan_version)
+                    self._planned(plan, member.last.late)
+        if not assembled and not self._registry.fallbacks():
             raise RunError("NOTHING_TO_RUN")
         self._trigger, self._lease, self._run = trigger, lease, run
         self._synced = None
-        for pair in looms.values():
-            run.add_stream(self._assembly.stream_run(*pair, trigger))
+        for stream in assembled:
+            self._assembly.add_to(run, stream, trigger, self._spark)
         self._sync()
         run.watch()
         return run
@@ -307,7 +309,7 @@ class Weft:
             or self._log(name).begun
         ]
 
-    def _planned(self, plan: SharedPlan, late: dict[str, int]) -> None:
+    def _planned(self, plan: SharedPlan, late: Mapping[str, int]) -> None:
         """Keep the catalog up to date after a step. The step is committed whatever becomes of
         this: if another process holds the database, the next step tries again."""
         counts = {_change(name): pairs for name, pairs in late.items()}
@@ -344,8 +346,8 @@ class Weft:
             if live is self._synced:
                 return
             for name in set(self._streams_to_run()) - run.stream_names:
-                pair = self._assembly.looms(name, self._lease, self._sink, run)
-                run.add_stream(self._assembly.stream_run(*pair, self._trigger))
+                assembled = self._assembly.steppers(name, self._lease, self._sink, run)
+                self._assembly.add_to(run, assembled, self._trigger, self._spark)
             self._sync_fallbacks(run)
             self._save_catalog()
             self._synced = self._registry.live()

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from weft.algebra.query import Query, StreamSchema
-from weft.kernel.windows.failure import QueryFailure
+from weft.kernel.failure import QueryFailure
 from weft.optimizer.gtweave import share
 from weft.runtime.level1.fragments import fragments
 

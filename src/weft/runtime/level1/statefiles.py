@@ -27,7 +27,8 @@ from weft.kernel.fragments.state import (
 from weft.kernel.windows.program import Program
 from weft.kernel.windows.weave import needed_horizon
 from weft.runtime.level1.combining import combine_sql
-from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.protocol.commits import Entry
+from weft.runtime.protocol.log import StreamLog
 
 MOST_FILES = 64
 """Files of one node and version before they are compacted."""
@@ -62,7 +63,7 @@ def describe(log: StreamLog, name: str, node: str, version: int, lane: int | Non
                 lows.append(chunk.statistics.min)
                 highs.append(chunk.statistics.max)
     return {
-        **storage.describe(name),
+        **storage.settled(name),
         "node": node,
         "version": version,
         "lane": lane,
@@ -142,14 +143,17 @@ def compact(
 
 
 def _data_files(log: StreamLog, target: str) -> list[tuple[str, int | None]]:
-    found: list[tuple[str, int | None]] = []
+    """The files that Spark wrote into a folder, each with its lane if they are by lane."""
+    log.storage.settle_folder(target)
+    files: list[tuple[str, int | None]] = []
     for name in log.storage.names(target):
         if name.endswith(".parquet"):
-            found.append((f"{target}/{name}", None))
+            files.append((f"{target}/{name}", None))
         elif name.startswith("lane="):
             lane = int(name[5:])
+            log.storage.settle_folder(f"{target}/{name}")
             inner = log.storage.names(f"{target}/{name}")
-            found += [
+            files += [
                 (f"{target}/{name}/{file}", lane) for file in inner if file.endswith(".parquet")
             ]
-    return found
+    return files

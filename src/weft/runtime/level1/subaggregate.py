@@ -7,6 +7,7 @@ if there is none, Spark observes the batch on its way into the first node.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.compute as pc
@@ -21,7 +22,8 @@ from weft.kernel.windows.program import Program
 from weft.runtime.level1.fragments import LATE_ROWS, MAX_EVENT, fragments, is_late
 from weft.runtime.level1.quarantine import can_raise, culprits
 from weft.runtime.level1.tree import write_below, write_first
-from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.protocol.commits import Entry
+from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepFailed, StepWork
 
 _SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
@@ -37,11 +39,12 @@ more than Spark's 16 has room for."""
 def subaggregate(
     work: StepWork, log: StreamLog, program: Program, before: int, cores: int, lanes: int | None
 ) -> None:
-    """Write the first-level nodes into `work.first_files`, and count the rows in `work.counted`;
+    """Write the first-level nodes into `work.files`, and count the rows in `work.counted`;
     raises `StepFailed` for queries that fail."""
     rows = work.rows
     assert rows is not None
-    _fit_shuffle(work.spark, cores)
+    if work.own_session:
+        _fit_shuffle(work.spark, cores)
     plan = program.plan
     measures = _measures(plan.stream, before)
     counting = counting_node(program)
@@ -55,27 +58,38 @@ def subaggregate(
         return fragments(observed if node.id == first else rows, node, plan.stream, counts)
 
     try:
-        made = write_first(work, log, plan, lanes, from_rows)
+        files = write_first(work, log, plan, lanes, from_rows)
         if counting is not None:
-            work.counted = _taken_along(log, made, counting)
+            work.counted = _taken_along(log, files, counting)
         elif observation is not None and plan.nodes:
             work.counted = _observed(observation)
         if not work.counted:
             work.counted = rows.agg(*measures).collect()[0].asDict()
-        work.first_files = made
+        work.files = files
     except PySparkException:
-        found = culprits(rows, plan.queries, plan.stream)
-        if not found:
+        failures = culprits(rows, plan.queries, plan.stream)
+        if not failures:
             raise
-        raise StepFailed(found) from None
+        raise StepFailed(failures) from None
 
 
-def derive(work: StepWork, log: StreamLog, plan: SharedPlan, lanes: int | None) -> None:
-    """Write the nodes below the first level, and fill `work.new_files` and `work.passing_files`."""
-    made = [*work.first_files, *write_below(work, log, plan, lanes, work.first_files)]
+@dataclass(frozen=True)
+class Derived:
+    """The fragments of a step: those that queries read, and those of intermediates, which no later
+    step needs."""
+
+    new_files: tuple[Entry, ...] = ()
+    passing_files: tuple[Entry, ...] = ()
+
+
+def derive(work: StepWork, log: StreamLog, plan: SharedPlan, lanes: int | None) -> Derived:
+    """Write the nodes below the first level."""
+    files = [*work.files, *write_below(work, log, plan, lanes, work.files)]
     passing = {node.id for node in plan.nodes if node.intermediate}
-    work.new_files = [entry for entry in made if entry["node"] not in passing]
-    work.passing_files = [entry for entry in made if entry["node"] in passing]
+    return Derived(
+        tuple(entry for entry in files if entry["node"] not in passing),
+        tuple(entry for entry in files if entry["node"] in passing),
+    )
 
 
 def counting_node(program: Program) -> str | None:

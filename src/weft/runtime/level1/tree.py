@@ -19,7 +19,8 @@ from weft.kernel.columns.side_by_side import side_by_side
 from weft.kernel.fragments.derive import Parent
 from weft.runtime.level1 import statefiles
 from weft.runtime.level1.fragments import BUCKETS, coarser
-from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.protocol.commits import Entry
+from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 
 _SMALL = 1_500_000

@@ -21,8 +21,8 @@ from weft.runtime.planning.replanning import (
 )
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.planning.versions import next_plan
-from weft.runtime.protocol.failpoints import reach
-from weft.runtime.protocol.log import Commit, StreamLog
+from weft.runtime.protocol.commits import Commit
+from weft.runtime.protocol.log import StreamLog
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 
@@ -75,5 +75,4 @@ class Planner:
         weaving = WindowWeaving(sharing, group_counts(known))
         plan = next_plan(self._log, self._stream, queries, last, weaving)
         self._log.put_plan(plan)
-        reach("after_plan")
         return plan

@@ -16,13 +16,14 @@ from weft.algebra.query import Query, StreamSchema
 from weft.algebra.scalar import Expression
 from weft.algebra.signature import membership
 from weft.optimizer.gtweave import Weaving, nodes_read, share
-from weft.runtime.protocol.log import Commit, Entry, StreamLog
+from weft.runtime.protocol.commits import Commit, Entry
+from weft.runtime.protocol.log import StreamLog
 
 ALWAYS = -(1 << 62)
 """`complete_from` of a query that has seen every row of its stream."""
 
 FORGOTTEN = 0
-"""The version that stands in a history for all versions without state; never usable."""
+"""The version that stands for all versions without state; never usable."""
 
 
 def next_plan(
@@ -75,21 +76,22 @@ def complete_from(log: StreamLog, plan: SharedPlan, query: Query, last: Commit |
         return ALWAYS
     needed = [plan.node_by_id[name] for name in nodes_read(plan, query)]
     bound = ALWAYS
-    for entry in last.history:
+    for entry in last.engine["versions"]:
         if entry["max_event"] is not None and not _usable(log, entry, query, needed, plan):
             bound = max(bound, _last_end(log, entry, needed))
     for node in needed:
-        bound = max(bound, last.horizons.get(node.id, ALWAYS))
+        bound = max(bound, last.engine["horizons"].get(node.id, ALWAYS))
     return bound
 
 
-def updated_history(
+def updated_versions(
     last: Commit | None, plan: SharedPlan, max_event: int | None, state: Sequence[Entry]
 ) -> tuple[Entry, ...]:
-    """The history after a step under `plan` whose latest row was at `max_event`."""
+    """What each version in use has logged, after a step under `plan` whose latest row was at
+    `max_event`."""
     live_nodes = {node.id for node in plan.nodes} | {each.node.id for each in plan.retired}
     live_versions = {entry["version"] for entry in state} | {plan.version}
-    entries = {entry["version"]: dict(entry) for entry in (last.history if last else ())}
+    entries = {entry["version"]: dict(entry) for entry in (last.engine["versions"] if last else ())}
     own = entries.setdefault(
         plan.version,
         {"version": plan.version, "max_event": None, "nodes": sorted(live_nodes)},

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 
 from weft.errors import CheckpointError
-from weft.runtime.protocol.log import FORMAT
+from weft.runtime.protocol.commits import FORMAT
 from weft.runtime.protocol.storage import Storage, to_json
 
 _FILE = "weft.json"

@@ -9,6 +9,21 @@ from __future__ import annotations
 import os
 import signal
 
+PLACES = (
+    "after_plan",  # a new plan version is in the log
+    "after_intent",
+    "after_read",  # the engine has written what it made of the rows
+    "after_published",  # the rows for followers are written
+    "after_staged",
+    "after_results",  # the sink has the results
+    "before_commit",
+    "after_commit",
+    "after_cleanup",  # files that the commit no longer names are gone
+    "after_base",
+    "after_prune",
+)
+"""All of them, in the order of a step."""
+
 _passed: dict[str, int] = {}
 
 

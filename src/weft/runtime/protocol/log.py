@@ -1,128 +1,82 @@
-"""The commit protocol of one stream: intents, commits, plan snapshots (DESIGN section 4.2).
+"""The log of one stepper: intents, staged steps, commits, bases and plan snapshots (DESIGN section 4.2).
 
 A step is a micro-batch (`data`) or a flush. Before any work an intent fixes what the step
-uses. A step that is finished beside the next one is staged after level 1: from then on it can be
-finished without its rows. A commit, put in place atomically and only if absent, makes its results and state
-visible. Readers see only files that a commit names. The last commit alone is enough to
-recover; older ones are kept for the results they name until a base manifest names these.
+uses. A step that is finished beside the next one is staged after its rows are read: from then on it
+can be finished without them. A commit, put in place atomically and only if absent, makes its results
+and state visible. Readers see only files that a commit or a base names.
+
+    intents/    of steps that are not committed yet
+    staged/     the step that is being finished
+    commits/    deltas, each naming the step before it (`commits`)
+    bases/      a whole commit and the list of all result files up to it
+    plans/      a snapshot of every plan version in use, with a checksum
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+import json
+import threading
+import zlib
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from weft.algebra import codec
 from weft.algebra.plan import SharedPlan
 from weft.errors import CheckpointError
+from weft.runtime.protocol.commits import (
+    FORMAT,
+    Commit,
+    Entry,
+    Intent,
+    Position,
+    Staged,
+    check_body,
+    decoded,
+    delta,
+    encoded,
+    folded,
+)
 from weft.runtime.protocol.storage import Storage, to_json
 
-FORMAT = 2
-"""2: nodes have signatures (cuts and bits) and parents; 1 had a bit for every predicate."""
 KEPT_COMMITS = 20
-
-_YOUNGER = {"numbering"}
-"""Fields that older checkpoints lack."""
-
-Entry = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Intent:
-    """What a step uses, fixed before its work: a replay uses the same."""
-
-    batch: int
-    plan_version: int
-    watermark_before: int
-    watermark: int
-    settings: dict[str, str]
-    format: int = FORMAT
-
-
-@dataclass(frozen=True)
-class Staged:
-    """A micro-batch after level 1: all that is needed to finish it."""
-
-    batch: int
-    spark_query: str
-    offsets: str
-    plan_version: int
-    watermark_before: int
-    watermark: int
-    settings: dict[str, str]
-    max_event_time: int | None
-    """Of all rows so far."""
-    counted: dict[str, Any]
-    files: tuple[Entry, ...]
-    """The fragments of first-level nodes."""
-    format: int = FORMAT
-
-    @property
-    def intent(self) -> Intent:
-        return Intent(
-            self.batch, self.plan_version, self.watermark_before, self.watermark, self.settings
-        )
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A finished step."""
-
-    stream: str
-    kind: Literal["data", "flush"]
-    batch: int
-    sequence: int
-    spark_query: str
-    offsets: str
-    epoch: int
-    plan_version: int
-    watermark: int
-    max_event_time: int | None
-    settings: dict[str, str]
-    state: tuple[Entry, ...] = ()
-    results: tuple[Entry, ...] = ()
-    results_base: str | None = None
-    history: tuple[Entry, ...] = ()
-    horizons: dict[str, int] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
-    statuses: dict[str, str] = field(default_factory=dict)
-    metrics: dict[str, Any] = field(default_factory=dict)
-    numbering: dict[str, Any] = field(default_factory=dict)
-    """Of a numbered stream: the event-time watermark up to which rows have numbers, and the
-    files of the rows that wait for theirs."""
-    format: int = FORMAT
-
-    @property
-    def name(self) -> str:
-        return step_name(self.batch, self.kind)
-
-
-def step_name(batch: int, kind: str) -> str:
-    """The name of a step's commit; names sort as the steps ran.
-
-    >>> step_name(7, "data") < step_name(7, "flush") < step_name(8, "data")
-    True
-    """
-    return f"{batch:012d}" + ("-flush" if kind == "flush" else "")
+T = TypeVar("T")
 
 
 class StreamLog:
-    """Intents, commits and plans of one stream."""
+    """Intents, commits and plans of one stepper."""
 
     def __init__(self, storage: Storage, stream: str) -> None:
         self.storage = storage
         self.stream = stream
         self._folder = f"streams/{stream}"
         self._plans: dict[int, SharedPlan] = {}
+        self._lock = threading.RLock()
+        self._read: Commit | None = None
+        """The last commit as it was last read or put: later deltas are folded into it."""
 
     def folder(self, kind: str) -> str:
         return f"{self._folder}/{kind}"
 
+    # commits and bases
+
     def last(self) -> Commit | None:
-        """The last commit, None before the first."""
-        names = self._commit_names()
-        return self.commit(names[-1]) if names else None
+        """The last commit, whole; None before the first."""
+        with self._lock:
+            names = self._names("commits")
+            if not names:
+                base = self._newest_base()
+                self._read = self._base_commit(base) if base else None
+                return self._read
+            known = self._read
+            if known is None or known.name > names[-1] or known.name not in names:
+                base = self._newest_base()
+                known = self._base_commit(base) if base else None
+            for name in names:
+                if known is None or name > known.name:
+                    path = self._path("commits", name)
+                    known = folded(self._commit_body(name), known, path)
+            self._read = known
+            return known
 
     @property
     def begun(self) -> bool:
@@ -130,153 +84,186 @@ class StreamLog:
         last = self.last()
         return last is not None or self.staged(None) is not None
 
-    def commit(self, name: str) -> Commit:
-        path = f"{self._folder}/commits/{name}.json"
-        found: Commit = _read(self.storage, path, Commit)
-        return found
-
-    def put_commit(self, commit: Commit) -> None:
-        """Put a commit in place; refused if the step is committed already."""
-        path = f"{self._folder}/commits/{commit.name}.json"
-        if not self.storage.put_new(path, to_json(asdict(commit))):
+    def put_commit(self, commit: Commit, before: Commit | None) -> None:
+        """Put a commit in place after the one before it; refused if the step is committed already."""
+        body = to_json(delta(commit, before))
+        if not self.storage.put_new(self._path("commits", commit.name), body):
             raise CheckpointError(
                 "SPARK_CHECKPOINT", detail=f"step {commit.name} is committed already"
             )
+        with self._lock:
+            self._read = commit
 
-    def intent(self, batch: int) -> Intent | None:
-        path = f"{self._folder}/intents/{batch:012d}.json"
-        if not self.storage.exists(path):
-            return None
-        found: Intent = _read(self.storage, path, Intent)
-        return found
-
-    def put_intent(self, intent: Intent) -> None:
-        path = f"{self._folder}/intents/{intent.batch:012d}.json"
-        self.storage.put(path, to_json(asdict(intent)))
-
-    def intents_after(self, last: Commit | None) -> list[Intent]:
-        """The intents of micro-batches that are not committed: two if one of them is staged."""
-        first = last.batch + 1 if last else 0
-        found = [self.intent(batch) for batch in (first, first + 1)]
-        return [intent for intent in found if intent is not None]
-
-    def staged(self, last: Commit | None) -> Staged | None:
-        """The micro-batch after the last commit, if it is staged."""
-        path = self._staged_path(last.batch + 1 if last else 0)
-        if not self.storage.exists(path):
-            return None
-        found: Staged = _read(self.storage, path, Staged)
-        return found
-
-    def put_staged(self, staged: Staged) -> None:
-        self.storage.put(self._staged_path(staged.batch), to_json(asdict(staged)))
-
-    def delete_staged(self, batch: int) -> None:
-        """Forget that a micro-batch was staged; it is committed."""
-        self.storage.delete(self._staged_path(batch))
-
-    def _staged_path(self, batch: int) -> str:
-        return f"{self._folder}/staged/{batch:012d}.json"
-
-    def plan(self, version: int) -> SharedPlan:
-        plan = self._plans.get(version)
-        if plan is None:
-            path = f"{self._folder}/plans/{version:08d}.json"
-            try:
-                plan = codec.loads(self.storage.read(path))
-            except FileNotFoundError as error:
-                raise CheckpointError("DAMAGED", path=path, detail="it is missing") from error
-            except (KeyError, TypeError, ValueError) as error:
-                raise CheckpointError("DAMAGED", path=path, detail=str(error)) from error
-            self._plans[version] = plan
-        return plan
-
-    def put_plan(self, plan: SharedPlan) -> None:
-        path = f"{self._folder}/plans/{plan.version:08d}.json"
-        self.storage.put(path, codec.dumps(plan).encode())
-        self._plans[plan.version] = plan
-
-    def plan_versions(self) -> list[int]:
+    def steps_after(self, position: Position | None) -> list[dict[str, Any]]:
+        """The commits after a position as they are stored, oldest first: what they published and
+        counted is their own. Without a position, all that are still there."""
+        names = self._names("commits")
         return [
-            int(name[:8])
-            for name in self.storage.names(f"{self._folder}/plans")
-            if name.endswith(".json")
+            self._commit_body(name) for name in names if position is None or name > position.step
         ]
+
+    def commits_after(self, step: str) -> int:
+        """How many committed steps come after a step."""
+        return sum(name > step for name in self._names("commits"))
+
+    def put_base(self, commit: Commit, results: Sequence[Entry], merged: Sequence[Entry]) -> None:
+        """Write down a whole commit with all result files up to it, and the files that were merged
+        into others and go with the next base."""
+        body = {"format": FORMAT, "commit": encoded(commit)}
+        body |= {"results": list(results), "merged": list(merged)}
+        self.storage.put(self._path("bases", commit.name), to_json(body))
 
     def result_files(self) -> list[Entry]:
         """All committed result files, oldest first."""
-        last = self.last()
-        if last is None:
-            return []
-        files: list[Entry] = []
-        base = last.results_base
-        if base:
-            files += self.storage.read_json(f"{self._folder}/results/{base}.json")["files"]
-        for name in self._commit_names():
+        base = self._newest_base()
+        files: list[Entry] = list(self._base(base)["results"]) if base else []
+        before = base
+        for name in self._names("commits"):
             if base is None or name > base:
-                files += self.commit(name).results
+                body = self._commit_body(name)
+                if body["previous"] != before:
+                    self.last()  # says which commit is missing
+                files += body["results"]
+                before = name
         return files
 
     def all_result_files(self) -> list[Entry]:
         """Also those that were merged and wait to be deleted."""
         files = self.result_files()
-        for name in self.storage.names(f"{self._folder}/results"):
-            if name.endswith(".json"):
-                files += self.storage.read_json(f"{self._folder}/results/{name}")["merged"]
+        for name in self._names("bases"):
+            files += self._base(name)["merged"]
         return files
 
-    def put_results_base(self, name: str, files: list[Entry], merged: list[Entry]) -> None:
-        """List all result files up to and including a step, and those that were merged."""
-        path = f"{self._folder}/results/{name}.json"
-        body = {"format": FORMAT, "files": files, "merged": merged}
-        self.storage.put(path, to_json(body))
+    def _newest_base(self) -> str | None:
+        return max(self._names("bases"), default=None)
 
-    def prune(self, last: Commit) -> None:
-        """Delete commits, intents, plans and result lists that nothing needs any more."""
-        names = self._commit_names()
-        base = last.results_base or ""
-        for name in names[:-KEPT_COMMITS]:
-            if name <= base:
-                self.storage.delete(f"{self._folder}/commits/{name}.json")
+    def _base(self, name: str) -> dict[str, Any]:
+        path = self._path("bases", name)
+        body = self.storage.read_json(path)
+        if not isinstance(body, dict) or body.keys() != {"format", "commit", "results", "merged"}:
+            raise CheckpointError("DAMAGED", path=path, detail="its fields do not fit")
+        if body["format"] > FORMAT:
+            raise CheckpointError("NEWER_FORMAT", path=path, found=body["format"], known=FORMAT)
+        return body
+
+    def _base_commit(self, name: str) -> Commit:
+        return decoded(Commit, self._base(name)["commit"], self._path("bases", name))
+
+    def _commit_body(self, name: str) -> dict[str, Any]:
+        path = self._path("commits", name)
+        body: dict[str, Any] = self.storage.read_json(path)
+        check_body(Commit, body, path)
+        return body
+
+    # intents and staged steps
+
+    def intent(self, batch: int) -> Intent | None:
+        return self._found(Intent, self._path("intents", f"{batch:012d}"))
+
+    def put_intent(self, intent: Intent) -> None:
+        self.storage.put(self._path("intents", f"{intent.batch:012d}"), to_json(encoded(intent)))
+
+    def intents_after(self, last: Commit | None) -> list[Intent]:
+        """The intents of micro-batches that are not committed: two if one of them is staged."""
+        first = last.batch + 1 if last else 0
+        intents = [self.intent(batch) for batch in (first, first + 1)]
+        return [intent for intent in intents if intent is not None]
+
+    def staged(self, last: Commit | None) -> Staged | None:
+        """The micro-batch after the last commit, if it is staged."""
+        return self._found(Staged, self._path("staged", f"{last.batch + 1 if last else 0:012d}"))
+
+    def put_staged(self, staged: Staged) -> None:
+        self.storage.put(self._path("staged", f"{staged.batch:012d}"), to_json(encoded(staged)))
+
+    def delete_staged(self, batch: int) -> None:
+        """Forget that a micro-batch was staged; it is committed."""
+        self.storage.delete(self._path("staged", f"{batch:012d}"))
+
+    # plans
+
+    def plan(self, version: int) -> SharedPlan:
+        plan = self._plans.get(version)
+        if plan is None:
+            path = self._path("plans", f"{version:08d}")
+            self._plans[version] = plan = _read_plan(self.storage, path)
+        return plan
+
+    def put_plan(self, plan: SharedPlan) -> None:
+        """Keep a snapshot of a plan: a line with its checksum, then the plan."""
+        data = codec.dumps(plan).encode()
+        header = to_json({"format": FORMAT, "size": len(data), "checksum": zlib.crc32(data)})
+        path = self._path("plans", f"{plan.version:08d}")
+        self.storage.put(path, header + b"\n" + data)
+        self._plans[plan.version] = plan
+
+    def plan_versions(self) -> list[int]:
+        return [int(name) for name in self._names("plans")]
+
+    # pruning
+
+    def prune(self, last: Commit, passed: str | None = None) -> None:
+        """Delete commits, intents, plans and bases that nothing needs any more. Commits after
+        `passed` are kept: a follower has not consumed them."""
+        base = self._newest_base() or ""
+        needed_from = base if passed is None else min(base, passed)
+        for name in self._names("commits")[:-KEPT_COMMITS]:
+            if name <= needed_from:
+                self.storage.delete(self._path("commits", name))
         for kind in ("intents", "staged"):
-            for file in self.storage.names(f"{self._folder}/{kind}"):
-                if file < f"{last.batch:012d}.json" and file.endswith(".json"):
-                    self.storage.delete(f"{self._folder}/{kind}/{file}")
-        needed = {entry["version"] for entry in (*last.state, *last.history)}
+            for name in self._names(kind):
+                if name < f"{last.batch:012d}":
+                    self.storage.delete(self._path(kind, name))
+        self._prune_plans(last)
+        for name in self._names("bases"):
+            if name < base:
+                self._delete_base(name)
+
+    def _prune_plans(self, last: Commit) -> None:
+        versions = last.engine.get("versions", ())
+        needed = {entry["version"] for entry in (*last.state, *versions)}
         needed |= {intent.plan_version for intent in self.intents_after(last)}
         needed.add(last.plan_version)
         for version in self.plan_versions():
             if version < last.plan_version and version not in needed:
-                self.storage.delete(f"{self._folder}/plans/{version:08d}.json")
+                self.storage.delete(self._path("plans", f"{version:08d}"))
                 self._plans.pop(version, None)
-        for file in self.storage.names(f"{self._folder}/results"):
-            if file.endswith(".json") and file[:-5] < base:
-                self._delete_base(f"{self._folder}/results/{file}")
 
-    def _delete_base(self, path: str) -> None:
+    def _delete_base(self, name: str) -> None:
         """Delete an old base and the result files that it had merged into others."""
-        for entry in self.storage.read_json(path)["merged"]:
+        for entry in self._base(name)["merged"]:
             results = Storage(entry["root"] or f"{self.storage.uri}/results")
             results.delete(entry["name"])
-        self.storage.delete(path)
+        self.storage.delete(self._path("bases", name))
 
-    def commits(self) -> Iterator[Commit]:
-        for name in self._commit_names():
-            yield self.commit(name)
+    # files
 
-    def _commit_names(self) -> list[str]:
-        files = self.storage.names(f"{self._folder}/commits")
+    def _path(self, kind: str, name: str) -> str:
+        return f"{self._folder}/{kind}/{name}.json"
+
+    def _names(self, kind: str) -> list[str]:
+        files = self.storage.names(f"{self._folder}/{kind}")
         return sorted(file[:-5] for file in files if file.endswith(".json") and file[0] != ".")
 
+    def _found(self, kind: type[T], path: str) -> T | None:
+        if not self.storage.exists(path):
+            return None
+        return decoded(kind, self.storage.read_json(path), path)
 
-def _read(storage: Storage, path: str, kind: type[Any]) -> Any:
-    body = storage.read_json(path)
-    if not isinstance(body, dict) or not isinstance(body.get("format"), int):
-        raise CheckpointError("DAMAGED", path=path, detail="it has no format number")
-    if body["format"] > FORMAT:
-        raise CheckpointError("NEWER_FORMAT", path=path, found=body["format"], known=FORMAT)
-    known = {f.name for f in fields(kind)}
-    missing = known - body.keys() - _YOUNGER
-    if missing or body.keys() - known:
-        raise CheckpointError("DAMAGED", path=path, detail=f"fields {sorted(missing)} are missing")
-    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in body.items()})
+
+def _read_plan(storage: Storage, path: str) -> SharedPlan:
+    try:
+        header, _, data = storage.read(path).partition(b"\n")
+        described = json.loads(header)
+        if described["format"] > FORMAT:
+            raise CheckpointError(
+                "NEWER_FORMAT", path=path, found=described["format"], known=FORMAT
+            )
+        if (described["size"], described["checksum"]) != (len(data), zlib.crc32(data)):
+            raise CheckpointError("DAMAGED", path=path, detail="its checksum differs")
+        plan: SharedPlan = codec.loads(data)
+        return plan
+    except FileNotFoundError as error:
+        raise CheckpointError("DAMAGED", path=path, detail="it is missing") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError("DAMAGED", path=path, detail=str(error)) from error

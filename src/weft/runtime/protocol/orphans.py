@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from weft.runtime.protocol.log import Commit, StreamLog
+from weft.runtime.protocol.commits import Commit
+from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
-from weft.runtime.sinks.sinks import Sink, stores_of
+
+_OF_STEPS = ("state", "published", "pending", "handoff")
+"""Folders in which names begin with that of their step."""
 
 
-def remove_fragments(log: StreamLog, work: StepWork) -> None:
-    """Delete the fragments of earlier attempts at a step, but for those it goes on with."""
-    folder = log.folder("state")
-    kept = tuple(entry["name"] for entry in work.first_files)
-    for name in log.storage.names(folder):
-        own = f"{folder}/{name}"
-        if name.startswith(f"{work.name}-") and not any(each.startswith(own) for each in kept):
-            log.storage.delete(own)
-
-
-def remove_results(log: StreamLog, sink: Sink, work: StepWork, last: Commit | None) -> None:
-    """Delete the results of earlier attempts at a step, and of merging those before it."""
-    folder = log.folder("handoff")
-    for name in log.storage.names(folder):
-        if name.startswith(f"{work.name}-"):
-            log.storage.delete(f"{folder}/{name}")
-    named = {(entry["root"], entry["name"]) for entry in log.all_result_files()}
-    merging = last.name if last else ""
-    for store in stores_of(sink):
-        for step in (work.name, f"merged~{merging}"):
-            for name in store.own_files(log.stream, step):
-                if (store.place, name) not in named:
-                    store.storage.delete(name)
+def remove_attempts(log: StreamLog, work: StepWork) -> None:
+    """Delete what earlier attempts at a step wrote, but for the files that it goes on with."""
+    kept = tuple(entry["name"] for entry in (*work.files, *work.published))
+    for kind in _OF_STEPS:
+        folder = log.folder(kind)
+        for name in log.storage.names(folder):
+            path = f"{folder}/{name}"
+            in_use = any(file.startswith(path) for file in kept)
+            if name.startswith(f"{work.name}-") and not in_use:
+                log.storage.delete(path)
 
 
 def remove_old_folders(log: StreamLog, commit: Commit) -> None:

@@ -7,7 +7,7 @@ import hashlib
 from pyspark.sql import SparkSession
 
 from weft.errors import CheckpointError
-from weft.runtime.protocol.log import Commit, Staged
+from weft.runtime.protocol.commits import Commit, Staged
 from weft.runtime.protocol.storage import Storage
 from weft.runtime.settings import session_settings
 

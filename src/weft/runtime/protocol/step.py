@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query
 from weft.errors import RunError
-from weft.kernel.windows.failure import QueryFailure
-from weft.runtime.planning.sampling import Sampling
-from weft.runtime.protocol.log import Entry, step_name
+from weft.kernel.failure import QueryFailure
+from weft.runtime.protocol.commits import Entry, Kind, step_name
 
 
 class Halted(Exception):
@@ -38,7 +37,7 @@ def answering_spark() -> Iterator[None]:
 class StepFailed(Exception):
     """Queries that failed on their own data; the step is run again without them."""
 
-    def __init__(self, failures: dict[str, QueryFailure]) -> None:
+    def __init__(self, failures: Mapping[str, QueryFailure]) -> None:
         super().__init__(", ".join(failures))
         self.failures = failures
 
@@ -62,17 +61,18 @@ class Progress:
     queries: int
     placement: str
     durations: dict[str, float]
+    unconsumed: int = 0
+    """How many of the stream's steps its slowest follower has not consumed."""
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a loom needs from its surroundings."""
+    """What a stepper and its engine need from their surroundings."""
 
     queries: Callable[[], Sequence[Query]]
     quarantine: Callable[[str, str], None]
-    planned: Callable[[SharedPlan, dict[str, int]], None]
+    planned: Callable[[SharedPlan, Mapping[str, int]], None]
     progress: Callable[[Progress], None]
-    sampling: Sampling = field(default_factory=lambda: Sampling(every=0))
 
 
 @dataclass
@@ -80,22 +80,24 @@ class StepWork:
     """A step under way: its rows (none for a flush), its files, what it counted."""
 
     batch: int
-    kind: Literal["data", "flush"]
+    kind: Kind
     spark: SparkSession
     rows: DataFrame | None
+    own_session: bool = True
+    """Whether the session is Spark's copy for the stream, whose settings may be changed."""
     attempt: str = field(default_factory=lambda: StepWork.new_attempt())
     started: float = field(default_factory=time.perf_counter)
     durations: dict[str, float] = field(default_factory=dict)
     counted: dict[str, Any] = field(default_factory=dict)
-    first_files: list[Entry] = field(default_factory=list)
-    """Fragments of first-level nodes."""
-    derived: bool = False
-    """Whether the other nodes have theirs, too."""
-    new_files: list[Entry] = field(default_factory=list)
-    passing_files: list[Entry] = field(default_factory=list)
-    """Fragments of intermediates, which no later step needs."""
-    sampled: bool = False
-    """Whether its rows are to be sampled once it is committed."""
+    files: list[Entry] = field(default_factory=list)
+    """What the engine wrote when it read the rows."""
+    published: list[Entry] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Queries that were left out, each with its error."""
+    keeps_rows: bool = False
+    """Whether the engine needs the rows after the commit, too."""
+    scratch: object = None
+    """What the engine has computed from the files; kept if the step is computed again."""
 
     @property
     def name(self) -> str:
@@ -111,10 +113,18 @@ class StepWork:
 
     def again(self) -> StepWork:
         """The same step from the beginning, with file names of its own."""
-        return StepWork(self.batch, self.kind, self.spark, self.rows, started=self.started)
+        return StepWork(
+            self.batch,
+            self.kind,
+            self.spark,
+            self.rows,
+            self.own_session,
+            started=self.started,
+            failed=self.failed,
+        )
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
         started = time.perf_counter()
         yield
-        self.durations[name] = time.perf_counter() - started
+        self.durations[name] = self.durations.get(name, 0.0) + time.perf_counter() - started

@@ -111,6 +111,18 @@ class Storage:
                 checksum = zlib.crc32(chunk, checksum)
         return {"name": name, "size": size, "checksum": checksum}
 
+    def settled(self, name: str) -> dict[str, Any]:
+        """Size and checksum of a file that another program wrote, which is on disk from now on."""
+        if self.local:
+            self._sync(self.path(name))
+        return self.describe(name)
+
+    def settle_folder(self, folder: str) -> None:
+        """Make the names in a folder, and its own name, durable."""
+        if self.local:
+            self._sync(self.path(folder))
+            self._sync_parent(folder)
+
     def verify(self, entry: dict[str, Any]) -> None:
         """Refuse a file that is not the one a manifest names."""
         name = entry["name"]
@@ -124,9 +136,9 @@ class Storage:
         return pq.ParquetFile(self.path(name), filesystem=self.filesystem).read(columns=columns)
 
     def write_table(self, name: str, table: pa.Table) -> dict[str, Any]:
-        """Write a Parquet file and describe it. Readers see plain types: a column that is a
-        dictionary here is none there. Numbers of eight bytes, mostly all different, are written
-        without a dictionary of their own, which halves the time."""
+        """Write a Parquet file and describe it. Readers see plain types, also of columns that are
+        dictionaries in memory. Numbers of eight bytes, mostly all different, are written without a
+        dictionary, which halves the time."""
         self._make_parent(name)
         repeated = [f.name for f in table.schema if f.type not in (pa.int64(), pa.float64())]
         pq.write_table(
@@ -137,13 +149,7 @@ class Storage:
             use_dictionary=repeated,
             store_schema=False,
         )
-        if self.local:
-            descriptor = os.open(self.path(name), os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        return {**self.describe(name), "rows": table.num_rows}
+        return {**self.settled(name), "rows": table.num_rows}
 
     def _make_parent(self, name: str) -> None:
         parent = self.path(name).rsplit("/", 1)[0]
@@ -159,7 +165,11 @@ class Storage:
         return temporary
 
     def _sync_parent(self, name: str) -> None:
-        descriptor = os.open(self.path(name).rsplit("/", 1)[0], os.O_RDONLY)
+        self._sync(self.path(name).rsplit("/", 1)[0])
+
+    @staticmethod
+    def _sync(path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

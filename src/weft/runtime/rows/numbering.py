@@ -6,11 +6,11 @@ Every row that a later step numbers is at or after the watermark of the earlier 
 numbers is the order of rows, whatever the micro-batches. Rows equal in all orderable columns are
 interchangeable; they get their numbers in one step.
 
-    batch ─▶ admit: rows at or after the watermark before the batch ─▶ pending files (appended)
-    pending files ─▶ rows before the watermark, sorted ─▶ ordered files ─▶ number = file + row index
+    batch ─▶ published: rows at or after the watermark before the batch (`publication`)
+    published files ─▶ rows before the watermark, sorted ─▶ ordered files ─▶ number = file + row index
 
-The pending rows are a log: a step adds files, and a file goes when the watermark has passed its last
-row; nothing is rewritten but many small files into few. One global sort by Spark writes the due rows
+A published file is retained until the watermark has passed its last row; nothing is copied, but many
+small files are written as few. One global sort by Spark writes the due rows
 as files whose names are in the order of the rows; the footers' row counts give each file its first
 number, and Spark's own row index the place in the file. So all readers of a step see the same numbers.
 
@@ -23,10 +23,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -41,10 +40,12 @@ from pyspark.sql.types import (
 
 from weft.algebra.numbered import PENDING_TIME
 from weft.algebra.query import NUMBER, StreamSchema, quote
-from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.protocol.commits import Entry
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.publishing import described
 
 MOST_FILES = 64
-"""Pending files before they are written as few."""
+"""Files with waiting rows before they are written as few."""
 
 PENDING, NUMBERED = "pending", "numbered"
 
@@ -59,29 +60,14 @@ class Numbering:
     """The stream's columns that files can hold."""
     cores: int
 
-    def admit(
-        self, rows: DataFrame, before: int, folder: str
-    ) -> tuple[list[Entry], Mapping[str, Any]]:
-        """Append a batch's rows that are not late to the pending ones; what was counted."""
-        time = self.source.time_micros
-        observation = Observation(f"weft_{folder}")
-        counted = rows.observe(
-            observation,
-            F.count(F.lit(1)).alias("rows"),
-            F.count_if(F.expr(f"{time} < {before}L")).alias("late_rows"),
-            F.count_if(F.col(quote(self.source.time)).isNull()).alias("null_times"),
-        )
-        kept = counted.withColumn(PENDING_TIME, F.expr(time)).where(
-            F.col(quote(PENDING_TIME)) >= F.lit(before)
-        )
-        return self._write_pending(kept, folder), dict(observation.get)
-
     def compacted(
         self, spark: SparkSession, files: Sequence[Entry], now: int, folder: str
     ) -> list[Entry]:
         """The rows that still wait after `now`, in few files."""
         waiting = self._pending(spark, files).where(F.col(quote(PENDING_TIME)) >= F.lit(now))
-        return self._write_pending(waiting, folder)
+        target = f"{self.log.folder(PENDING)}/{folder}"
+        waiting.coalesce(self.cores).write.parquet(self.log.storage.spark_path(target))
+        return described(self.log, target, "rows", PENDING_TIME)
 
     def number(
         self,
@@ -132,27 +118,22 @@ class Numbering:
         paths = [self.log.storage.spark_path(entry["name"]) for entry in files]
         return spark.read.schema(schema).parquet(*paths)
 
-    def _write_pending(self, rows: DataFrame, folder: str) -> list[Entry]:
-        target = f"{self.log.folder(PENDING)}/{folder}"
-        kept = rows.select(*_columns(self.row), F.col(quote(PENDING_TIME))).coalesce(self.cores)
-        kept.write.parquet(self.log.storage.spark_path(target))
-        return [entry for name in self._files(target) if (entry := self._described(name))["rows"]]
-
     def _files(self, folder: str) -> list[str]:
         """In the order of the names, which is that of Spark's partitions."""
         names = self.log.storage.names(folder)
         return [f"{folder}/{name}" for name in names if name.endswith(".parquet")]
 
-    def _described(self, name: str) -> Entry:
-        metadata = self._metadata(name)
-        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-        bounds = [_bounds(group, PENDING_TIME) for group in groups]
-        return {
-            **self.log.storage.describe(name),
-            "rows": metadata.num_rows,
-            "first": min((low for low, _ in bounds), default=None),
-            "last": max((high for _, high in bounds), default=None),
-        }
+    def remove_numbered(self) -> None:
+        """Delete the ordered files, which serve one step."""
+        self.log.storage.delete(self.log.folder(NUMBERED))
+
+    def remove_compacted(self, kept: Sequence[Entry]) -> None:
+        """Delete files that were written together, but for those that are still in use."""
+        folder = self.log.folder(PENDING)
+        in_use = {entry["name"].rsplit("/", 2)[1] for entry in kept}
+        for name in self.log.storage.names(folder):
+            if name not in in_use:
+                self.log.storage.delete(f"{folder}/{name}")
 
     def _metadata(self, name: str) -> pq.FileMetaData:
         storage = self.log.storage
@@ -166,15 +147,6 @@ def is_orderable(type_: DataType) -> bool:
     if isinstance(type_, StructType):
         return all(is_orderable(field.dataType) for field in type_)
     return isinstance(type_, AtomicType) and not isinstance(type_, (VariantType, SpatialType))
-
-
-def _bounds(group: Any, column: str) -> tuple[int, int]:
-    """The least and the greatest value of a row group."""
-    for place in range(group.num_columns):
-        chunk = group.column(place)
-        if chunk.path_in_schema == column:
-            return chunk.statistics.min, chunk.statistics.max
-    raise LookupError(column)
 
 
 def _columns(schema: StructType) -> list[Column]:

@@ -12,35 +12,18 @@ from collections import defaultdict
 import pyarrow as pa
 
 from weft.kernel.windows.results import QUERY_COLUMN
-from weft.runtime.protocol.log import Commit, Entry, StreamLog
-from weft.runtime.protocol.step import StepWork
+from weft.runtime.protocol.commits import Entry
+from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.storage import Storage
 from weft.runtime.sinks.sinks import results_folder
 
-BASE_EVERY = 50
 SMALL_FILE = 32 << 20
 MERGE_AT_LEAST = 8
 
 
-def base_for(log: StreamLog, last: Commit | None, work: StepWork, owner: str) -> str | None:
-    """The base that lists the results before a step; a new one every so many batches."""
-    if last is None:
-        return None
-    if work.kind == "data" and work.batch % BASE_EVERY == 0:
-        new_base(log, last.name, work.attempt, owner)
-        return last.name
-    return last.results_base
-
-
-def new_base(log: StreamLog, name: str, attempt: str, owner: str) -> None:
-    """Write the base of a committed step: all result files, small ones merged."""
-    files = log.result_files()
-    kept, merged = _merge(log, files, f"{owner}~{log.stream}~merged~{name}~{attempt}")
-    gone = [{"root": e["root"], "name": e["name"]} for e in merged]
-    log.put_results_base(name, kept, gone)
-
-
-def _merge(log: StreamLog, files: list[Entry], prefix: str) -> tuple[list[Entry], list[Entry]]:
+def merged_files(
+    log: StreamLog, files: list[Entry], prefix: str
+) -> tuple[list[Entry], list[Entry]]:
     small: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in files:
         if entry["size"] < SMALL_FILE:

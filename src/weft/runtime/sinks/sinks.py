@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from weft.errors import RunError
 from weft.kernel.columns.side_by_side import THREADS, side_by_side
 from weft.kernel.windows.results import QUERY_COLUMN
-from weft.runtime.protocol.log import Entry
+from weft.runtime.protocol.commits import Entry
 from weft.runtime.protocol.storage import Storage
 
 _ROWS_WORTH_A_FILE = 100_000

@@ -17,10 +17,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from weft.errors import RunError
-from weft.kernel.windows.failure import QueryFailure
+from weft.kernel.failure import QueryFailure
 from weft.kernel.windows.program import Shape, compile_program
 from weft.kernel.windows.weave import Step, counted_operations, late, weave
-from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.protocol.commits import Entry
+from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.storage import Storage
 from weft.runtime.sinks.sinks import ResultStore
 from weft.runtime.windows.openstate import Lane, OpenState

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from weft.algebra.scalar import to_sql
 from weft.kernel.columns.arrow import arrow_type
-from weft.kernel.windows.failure import QueryFailure
+from weft.kernel.failure import QueryFailure
 from weft.kernel.windows.program import Shape
 from weft.kernel.windows.results import QUERY_COLUMN, output_names
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from weft.algebra.plan import SharedPlan
 from weft.runtime.planning.replanning import updated_measures
-from weft.runtime.protocol.log import Commit
+from weft.runtime.protocol.commits import Commit
 from weft.runtime.protocol.step import StepWork
-from weft.runtime.windows.weaving import Outcome
+from weft.runtime.windows.weaving import WindowOutcome
 
 
 def totals_after(
-    last: Commit | None, work: StepWork, outcome: Outcome, plan: SharedPlan
+    last: Commit | None, work: StepWork, outcome: WindowOutcome, plan: SharedPlan
 ) -> dict[str, Any]:
     """The totals after a step: rows, results, operations, seconds, and averages of the last steps."""
     totals = dict(last.metrics) if last else {}
@@ -23,9 +23,9 @@ def totals_after(
     for name, count in {"results": outcome.rows, **outcome.operations}.items():
         totals[name] = totals.get(name, 0) + count
     seen = work.counted.get("max_event")
-    before = last.max_event_time if last else None
+    before = last.engine["latest"] if last else None
     advance = seen - before if seen is not None and before is not None else 0
-    fragments = sum(entry["rows"] for entry in work.new_files)
+    fragments = sum(entry["rows"] for entry in outcome.derived.new_files)
     totals |= updated_measures(totals, advance, work.count("rows"), fragments, plan)
     totals["seconds"] = totals.get("seconds", 0.0) + time.perf_counter() - work.started
     if seen is not None and "first_event" not in totals:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weft.kernel.failure import QueryFailure
 from weft.kernel.fragments.state import FRAGMENT_END, ROW_COUNT
-from weft.kernel.windows.failure import QueryFailure
 from weft.kernel.windows.program import Program, Shape
 from weft.kernel.windows.weave import Step, counted_operations, late, weave
-from weft.runtime.protocol.log import Entry, StreamLog
+from weft.runtime.level1.subaggregate import Derived
+from weft.runtime.protocol.commits import Entry
+from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.settings import Settings
 from weft.runtime.sinks.sinks import ResultStore, Sink
@@ -24,7 +26,7 @@ _BYTES_PER_COLUMN = 16
 
 
 @dataclass
-class Outcome:
+class WindowOutcome:
     """What the kernel gave for a step: tables by family, files that lanes have written
     already, rows that Spark must still project, and the state to go on with."""
 
@@ -34,6 +36,7 @@ class Outcome:
     late: dict[str, int]
     operations: dict[str, int]
     state: OpenState | None = None
+    derived: Derived = field(default_factory=Derived)
     written: list[Entry] = field(default_factory=list)
 
     @property
@@ -56,25 +59,25 @@ def _in_memory(log: StreamLog, entry: Entry) -> int:
 
 
 def weave_here(
-    work: StepWork, log: StreamLog, program: Program, step: Step, opened: OpenState
-) -> Outcome:
+    log: StreamLog, program: Program, step: Step, opened: OpenState, derived: Derived
+) -> WindowOutcome:
     """The kernel on the driver, on state that is kept in memory between steps."""
-    opened, new = opened.read(log, work.new_files)
+    opened, new = opened.read(log, derived.new_files)
     counted = late(program, new, opened.encoders, step.before)
     state = opened.with_rows(program, new)
     woven = weave(program, state.states, state.encoders, step)
     operations = counted_operations(program, new, woven)
-    operations["level1"] += _passed_on(work, log, program)
-    return Outcome(
-        woven.families, woven.unfinished, woven.failures, counted, operations, state=state
+    operations["level1"] += _passed_on(log, program, derived)
+    return WindowOutcome(
+        woven.families, woven.unfinished, woven.failures, counted, operations, state, derived
     )
 
 
-def _passed_on(work: StepWork, log: StreamLog, program: Program) -> int:
+def _passed_on(log: StreamLog, program: Program, derived: Derived) -> int:
     """The rows that went into intermediates of the first level, which no query reads."""
     first = {node.id for node in program.plan.nodes if node.intermediate and node.parent is None}
     rows = 0
-    for entry in work.passing_files:
+    for entry in derived.passing_files:
         if entry["node"] in first:
             table = log.storage.read_table(entry["name"], [FRAGMENT_END, ROW_COUNT])
             timed = table.filter(table.column(FRAGMENT_END).is_valid())
@@ -88,10 +91,11 @@ def weave_in_lanes(
     program: Program,
     step: Step,
     files: Sequence[Entry],
+    derived: Derived,
     lanes: int,
     sink: Sink,
     batch: int,
-) -> Outcome:
+) -> WindowOutcome:
     """The kernel in tasks. They write results straight into a result store; for other sinks
     the results come back through files."""
     folder = f"{log.folder('handoff')}/{work.name}-{work.attempt}"
@@ -104,7 +108,7 @@ def weave_in_lanes(
             stream=program.plan.stream.name,
             plan_version=program.plan.version,
             files=list(files),
-            new_files=work.new_files,
+            new_files=list(derived.new_files),
             before=step.before,
             now=step.now,
             ansi=step.ansi,
@@ -117,8 +121,10 @@ def weave_in_lanes(
         ),
     )
     operations = {**found.operations}
-    operations["level1"] = operations.get("level1", 0) + _passed_on(work, log, program)
-    outcome = Outcome({}, found.unfinished, found.failures, found.late, operations)
+    operations["level1"] = operations.get("level1", 0) + _passed_on(log, program, derived)
+    outcome = WindowOutcome(
+        {}, found.unfinished, found.failures, found.late, operations, derived=derived
+    )
     if store is not None:
         outcome.written = [{**entry, "root": store.place} for entry in found.results]
         return outcome

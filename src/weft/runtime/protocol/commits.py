@@ -1,0 +1,241 @@
+"""What a step leaves in the log: its intent, its staging, its commit; and how commits are stored.
+
+In memory a commit is whole: it names every live file. On disk it is a *delta*: what it adds and
+removes against the commit before it, which it names. From time to time a *base* holds a whole commit
+(`log`), so that no commit file grows with the state, and older ones can go. Folding a base with the
+deltas after it gives the last commit; a delta that does not follow the one before it shows that a
+commit is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar
+
+from weft.errors import CheckpointError
+
+FORMAT = 3
+"""3: commits are deltas, classes have names of their own, plans have checksums, rows are published.
+2: nodes have signatures (cuts and bits) and parents. 1: a bit for every predicate."""
+
+Entry = dict[str, Any]
+"""A file in a manifest: name, size, checksum, rows, and what its reader needs to know of it."""
+
+Kind = Literal["data", "flush"]
+T = TypeVar("T")
+
+STATE, RETAINED = "state", "retained"
+"""Kinds of live files: those of the log itself, and published ones of other logs still in use."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """A committed step of a log: everything up to it has been consumed."""
+
+    sequence: int
+    step: str
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a step uses, fixed before its work: a replay uses the same."""
+
+    batch: int
+    plan_version: int
+    watermark_before: int
+    watermark: int
+    settings: dict[str, str]
+    publications: tuple[str, ...] = ()
+    """What the step publishes for followers."""
+    inputs: dict[str, Position] = field(default_factory=dict)
+    """Of a follower: by log, up to where the step consumes."""
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A micro-batch after its rows are read: all that is needed to finish it."""
+
+    intent: Intent
+    spark_query: str
+    offsets: str
+    max_event_time: int | None
+    """Of all rows so far."""
+    counted: dict[str, Any]
+    files: tuple[Entry, ...]
+    """What the engine wrote when it read the rows."""
+    published: tuple[Entry, ...] = ()
+    format: int = FORMAT
+
+    @property
+    def batch(self) -> int:
+        return self.intent.batch
+
+    @property
+    def plan_version(self) -> int:
+        return self.intent.plan_version
+
+    @property
+    def watermark(self) -> int:
+        return self.intent.watermark
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return self.intent.settings
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A finished step, whole."""
+
+    stream: str
+    kind: Kind
+    batch: int
+    sequence: int
+    previous: str | None
+    """The step before; None for the first."""
+    spark_query: str
+    offsets: str
+    epoch: int
+    plan_version: int
+    watermark: int
+    max_event_time: int | None
+    settings: dict[str, str]
+    inputs: dict[str, Position] = field(default_factory=dict)
+    live: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    """By kind, all files that later steps may need."""
+    results: tuple[Entry, ...] = ()
+    """The result files of this step alone."""
+    published: tuple[Entry, ...] = ()
+    """The rows for followers of this step alone."""
+    publications: tuple[str, ...] = ()
+    counted: dict[str, Any] = field(default_factory=dict)
+    """What this step alone counted in its rows."""
+    engine: dict[str, Any] = field(default_factory=dict)
+    """The engine's own part."""
+    late: dict[str, int] = field(default_factory=dict)
+    """Per query, what came too late so far."""
+    statuses: dict[str, str] = field(default_factory=dict)
+    """Queries that this step left out, each with its error."""
+    metrics: dict[str, Any] = field(default_factory=dict)
+    format: int = FORMAT
+
+    @property
+    def name(self) -> str:
+        return step_name(self.batch, self.kind)
+
+    @property
+    def position(self) -> Position:
+        return Position(self.sequence, self.name)
+
+    @property
+    def state(self) -> tuple[Entry, ...]:
+        return self.live.get(STATE, ())
+
+    @property
+    def retained(self) -> tuple[Entry, ...]:
+        return self.live.get(RETAINED, ())
+
+
+def step_name(batch: int, kind: str) -> str:
+    """The name of a step's commit; names sort as the steps ran.
+
+    >>> step_name(7, "data") < step_name(7, "flush") < step_name(8, "data")
+    True
+    """
+    return f"{batch:012d}" + ("-flush" if kind == "flush" else "")
+
+
+def encoded(value: Intent | Staged | Commit) -> dict[str, Any]:
+    """The JSON form of a whole value."""
+    return asdict(value)
+
+
+def delta(commit: Commit, before: Commit | None) -> dict[str, Any]:
+    """The JSON form of a commit as what it changes against the one before it."""
+    old_live = before.live if before else {}
+    old_late = before.late if before else {}
+    return {
+        **asdict(commit),
+        "live": {
+            kind: _changed(commit.live.get(kind, ()), old_live.get(kind, ()))
+            for kind in {*commit.live, *old_live}
+        },
+        "late": {
+            "set": {name: n for name, n in commit.late.items() if old_late.get(name) != n},
+            "removed": sorted(old_late.keys() - commit.late.keys()),
+        },
+    }
+
+
+def _changed(now: tuple[Entry, ...], before: tuple[Entry, ...]) -> dict[str, Any]:
+    old = {entry["name"] for entry in before}
+    names = {entry["name"] for entry in now}
+    return {
+        "added": [entry for entry in now if entry["name"] not in old],
+        "removed": sorted(old - names),
+    }
+
+
+def folded(body: dict[str, Any], before: Commit | None, path: str) -> Commit:
+    """The whole commit of a delta; refused if it does not follow the commit before it."""
+    expected = before.name if before else None
+    if body["previous"] != expected:
+        missing = body["previous"] or "the first one"
+        detail = f"it follows step {missing}, whose commit is missing"
+        raise CheckpointError("DAMAGED", path=path, detail=detail)
+    live = {}
+    for kind, change in body["live"].items():
+        removed = set(change["removed"])
+        kept = before.live.get(kind, ()) if before else ()
+        live[kind] = (*(e for e in kept if e["name"] not in removed), *change["added"])
+    removed_late = set(body["late"]["removed"])
+    late = {n: c for n, c in (before.late if before else {}).items() if n not in removed_late}
+    return _commit({**body, "live": live, "late": late | body["late"]["set"]})
+
+
+def decoded(kind: type[T], body: Any, path: str) -> T:
+    """A whole value of its JSON form; refused if it is newer or not whole."""
+    check_body(kind, body, path)
+    values: dict[type[Any], Any] = {Intent: _intent, Staged: _staged, Commit: _commit}
+    value: T = values[kind](body)
+    return value
+
+
+def check_body(kind: type[Any], body: Any, path: str) -> None:
+    """Refuse a body that is not of this format, or does not have exactly the fields of a kind."""
+    if not isinstance(body, dict) or not isinstance(body.get("format"), int):
+        raise CheckpointError("DAMAGED", path=path, detail="it has no format number")
+    if body["format"] > FORMAT:
+        raise CheckpointError("NEWER_FORMAT", path=path, found=body["format"], known=FORMAT)
+    names = {f.name for f in fields(kind)}
+    if names != body.keys():
+        wrong = sorted(names ^ body.keys())
+        raise CheckpointError("DAMAGED", path=path, detail=f"fields {wrong} do not fit")
+
+
+def _commit(body: dict[str, Any]) -> Commit:
+    live = {kind: tuple(entries) for kind, entries in body["live"].items() if entries}
+    return Commit(**{**_tuples(body), "live": live, "inputs": _positions(body["inputs"])})
+
+
+def _intent(body: dict[str, Any]) -> Intent:
+    return Intent(**{**_tuples(body), "inputs": _positions(body["inputs"])})
+
+
+def _staged(body: dict[str, Any]) -> Staged:
+    return Staged(**{**_tuples(body), "intent": _intent(body["intent"])})
+
+
+def _positions(body: Mapping[str, Any]) -> dict[str, Position]:
+    return {log: Position(**position) for log, position in body.items()}
+
+
+def _tuples(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in body.items()}
+
+
+def with_plan(staged: Staged, version: int) -> Staged:
+    """A staged step under another plan version."""
+    return replace(staged, intent=replace(staged.intent, plan_version=version))

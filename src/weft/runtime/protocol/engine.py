@@ -1,0 +1,125 @@
+"""What differs between kinds of steps: the engine, as the stepper sees it.
+
+The stepper owns the order of things and everything that makes a step durable. An engine is a value
+that it calls, always in this order:
+
+    stands, new_plan    which plan the step uses
+    read                native Spark: from rows, or published files, to files of its own
+    compute             from files alone: results
+    retain              what stays alive after the step
+    committed           the step is durable: keep what speeds up the next one
+
+`read` and `compute` raise `StepFailed` for queries that fail on their own data; `replanned` and
+`left_out` then give the plan without them. Nothing that an engine writes is visible before the commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from weft.runtime.protocol.commits import Commit, Entry, Intent, Staged
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.step import StepWork
+
+
+class Outcome(Protocol):
+    """What an engine computed for a step, as far as the stepper looks at it."""
+
+    @property
+    def rows(self) -> int:
+        """How many result rows there are."""
+        ...
+
+    @property
+    def families(self) -> Mapping[str, Sequence[pa.Table]]:
+        """Results to be handed to the sink, by result family."""
+        ...
+
+    @property
+    def written(self) -> Sequence[Entry]:
+        """Result files that tasks have written already."""
+        ...
+
+
+OutcomeT = TypeVar("OutcomeT", bound=Outcome)
+
+
+@dataclass(frozen=True)
+class Retained:
+    """What a step leaves: all live files by kind, those that go after the commit, the engine's own
+    part of the commit, and totals."""
+
+    live: dict[str, tuple[Entry, ...]]
+    dead: Sequence[Entry] = ()
+    section: dict[str, Any] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+
+class Engine(Protocol[OutcomeT]):
+    """One kind of computation over a log; composed, not inherited."""
+
+    def stands(self, head: Commit | Staged, last: Commit | None) -> bool:
+        """Whether the plan of the head is still the right one for what is registered."""
+        ...
+
+    def new_plan(self, work: StepWork, last: Commit | None) -> int:
+        """The version of a new plan for what is registered, kept in the log."""
+        ...
+
+    def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
+        """Fill `work.files` and `work.counted`."""
+        ...
+
+    def replanned(self, failures: Sequence[str], version: int, last: Commit | None) -> int:
+        """A new plan without queries that failed while rows were read."""
+        ...
+
+    def compute(
+        self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
+    ) -> OutcomeT:
+        """The step's results, from files alone."""
+        ...
+
+    def left_out(self, failures: Sequence[str], version: int) -> int:
+        """The same plan without queries that failed in `compute`: the files read still serve it."""
+        ...
+
+    def retain(
+        self, work: StepWork, intent: Intent, outcome: OutcomeT, last: Commit | None
+    ) -> Retained: ...
+
+    def committed(
+        self, work: StepWork, intent: Intent, outcome: OutcomeT, commit: Commit
+    ) -> None: ...
+
+    def may_overlap(self, work: StepWork) -> bool:
+        """Whether the step may be computed while the next one is read."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """Where `compute` runs: driver or lanes."""
+        ...
+
+
+class Outlet(Protocol):
+    """Where the stepper hands results, and who looks after result files."""
+
+    def deliver(
+        self, log: StreamLog, work: StepWork, intent: Intent, outcome: Outcome, sequence: int
+    ) -> list[Entry]:
+        """Hand over the results of a step; files that the commit must name."""
+        ...
+
+    def remove_unnamed(self, log: StreamLog, step: str, merged: str) -> None:
+        """Delete what earlier attempts at a step, or at merging after another, left behind."""
+        ...
+
+    def base(self, log: StreamLog, commit: Commit, attempt: str) -> None:
+        """Write the base of a commit, with its list of result files."""
+        ...

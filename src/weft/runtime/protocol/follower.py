@@ -1,0 +1,143 @@
+"""A stepper whose input is what other logs have published (DESIGN section 4.5).
+
+A step consumes all that its input logs have committed since the last one, one batch of theirs or
+many, so a follower that lags catches up. Its intent names the position in every input log; its own commit
+makes its state and results visible. It needs no rows of Spark's micro-batches: a crash runs the step
+again from the published files. Its watermark is the least over the positions it has consumed.
+
+A follower rests while it has no queries: it consumes nothing, and nothing is published for it. With
+its last query dropped, one more step lets go of what it retains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from weft.runtime.protocol.commits import Commit, Intent, Position
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.spark_checkpoint import check_session
+from weft.runtime.protocol.step import StepWork
+from weft.runtime.protocol.stepper import Origin, Stepper
+from weft.runtime.settings import session_settings
+
+
+@dataclass(frozen=True)
+class Input:
+    """A log that a follower consumes."""
+
+    log: StreamLog
+    last: Callable[[], Commit | None]
+    """The log's last commit, as its own stepper has it."""
+    released: Callable[[], None]
+    """To be called when the follower has committed: what it no longer needs may go."""
+
+
+def consumed_steps(
+    log: StreamLog, after: Position | None, upto: Position
+) -> Sequence[Mapping[str, Any]]:
+    """The steps of a log that a follower's step consumes, as the log's commits describe them."""
+    return [step for step in log.steps_after(after) if step["sequence"] <= upto.sequence]
+
+
+class Follower:
+    """Takes steps over what its input logs have published."""
+
+    def __init__(
+        self, stepper: Stepper, inputs: Sequence[Input], asked: Callable[[], bool]
+    ) -> None:
+        self._stepper, self._inputs, self._asked = stepper, tuple(inputs), asked
+
+    @property
+    def name(self) -> str:
+        return self._stepper.log.stream
+
+    @property
+    def stepper(self) -> Stepper:
+        return self._stepper
+
+    @property
+    def last(self) -> Commit | None:
+        return self._stepper.last
+
+    @property
+    def resting(self) -> bool:
+        """Whether it has nothing to do, whatever its inputs publish."""
+        return self.let_go and not self._asked() and self._begun is None
+
+    @property
+    def let_go(self) -> bool:
+        """Whether its last step had no queries, so that it retains nothing."""
+        last = self._stepper.last
+        return last is None or not self._stepper.log.plan(last.plan_version).queries
+
+    @property
+    def _begun(self) -> Intent | None:
+        """The intent of a step that an earlier process began."""
+        return self._stepper.log.intent(self._next_batch)
+
+    @property
+    def _next_batch(self) -> int:
+        last = self._stepper.last
+        return last.batch + 1 if last else 0
+
+    def check(self, spark: SparkSession) -> None:
+        """Refuse to start on a checkpoint that does not fit."""
+        if self._stepper.last is not None:
+            check_session(self._stepper.last, spark)
+            self._stepper.verify()
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is something to consume."""
+        return not self.resting and any(self._new_position(each) for each in self._inputs)
+
+    def _new_position(self, source: Input) -> Position | None:
+        """Where an input stands, if that is after what was consumed."""
+        last = source.last()
+        if last is None:
+            return None
+        consumed = self._consumed(source)
+        return last.position if consumed is None or last.sequence > consumed.sequence else None
+
+    def _consumed(self, source: Input) -> Position | None:
+        last = self._stepper.last
+        return last.inputs.get(source.log.stream) if last is not None else None
+
+    def advance(self, spark: SparkSession, own_session: bool) -> bool:
+        """Take a step if there is something to consume; whether it took one."""
+        stepper = self._stepper
+        with stepper.lock, stepper.stepping():
+            if not self.behind:
+                return False
+            if stepper.last is not None:
+                check_session(stepper.last, spark)
+            work = StepWork(self._next_batch, "data", spark, None, own_session)
+            stepper.run(work, self._intended(work), lambda intent: Origin(inputs=intent.inputs))
+        for source in self._inputs:
+            source.released()
+        return True
+
+    def _intended(self, work: StepWork) -> Callable[[int], Intent]:
+        def intent(plan_version: int) -> Intent:
+            positions, marks = {}, []
+            for source in self._inputs:
+                last = source.last()
+                if last is not None:
+                    positions[source.log.stream] = last.position
+                    marks.append(last.watermark)
+            before = self._stepper.last.watermark if self._stepper.last else 0
+            complete = len(marks) == len(self._inputs)
+            return Intent(
+                batch=work.batch,
+                plan_version=plan_version,
+                watermark_before=before,
+                watermark=max(before, min(marks)) if complete else before,
+                settings=session_settings(work.spark),
+                inputs=positions,
+            )
+
+        return intent

@@ -1,0 +1,154 @@
+"""What a stream publishes: the rows that followers need, as files that its commits name.
+
+A step writes the rows of every publication that is wanted, each selected and projected as its
+follower asked, before it is staged or committed. A published file stays until every follower has
+consumed its step and none retains it. Steps that no follower has consumed yet are bounded: at the
+bound the stream waits before it begins another one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from weft.runtime.protocol.commits import Commit, Entry, Intent
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.step import StepWork
+
+PUBLISHED = "published"
+
+
+class Publication(Protocol):
+    """The rows of a stream that one follower consumes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the next step should publish it."""
+        ...
+
+    @property
+    def time_column(self) -> str:
+        """The column of the files that holds event time in microseconds."""
+        ...
+
+    def rows(self, rows: DataFrame, watermark_before: int) -> DataFrame:
+        """The rows to publish of a micro-batch."""
+        ...
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A follower as the stream sees it."""
+
+    publication: Publication
+    last: Callable[[], Commit | None]
+    """Its last commit."""
+
+    def consumed(self, log: str) -> str:
+        """The step up to which it has consumed a log."""
+        last = self.last()
+        return last.inputs[log].step if last is not None and log in last.inputs else ""
+
+    def retained(self) -> set[str]:
+        last = self.last()
+        return {entry["name"] for entry in last.retained} if last is not None else set()
+
+
+class Publisher:
+    """Writes a stream's publications, and deletes what nobody needs any more."""
+
+    def __init__(self, log: StreamLog, consumers: Sequence[Consumer], tasks: int) -> None:
+        self._log, self._consumers, self._tasks = log, tuple(consumers), tasks
+        self._lock = threading.Lock()
+
+    def wanted(self) -> tuple[str, ...]:
+        """The publications that the next step should write."""
+        return tuple(c.publication.name for c in self._consumers if c.publication.wanted)
+
+    def write(self, work: StepWork, intent: Intent) -> None:
+        """Write the publications that the intent names, into `work.published`."""
+        assert work.rows is not None
+        for consumer in self._consumers:
+            publication = consumer.publication
+            if publication.name in intent.publications:
+                rows = publication.rows(work.rows, intent.watermark_before)
+                folder = f"{work.name}-{work.attempt}-{publication.name}"
+                target = f"{self._log.folder(PUBLISHED)}/{folder}"
+                rows.coalesce(self._tasks).write.parquet(self._log.storage.spark_path(target))
+                work.published += described(
+                    self._log, target, publication.name, publication.time_column
+                )
+
+    def unconsumed(self) -> int:
+        """How many committed steps the slowest follower that wants rows has not consumed."""
+        slowest = self.passed()
+        return 0 if slowest is None else self._log.commits_after(slowest)
+
+    def passed(self) -> str | None:
+        """The step up to which all followers that want rows have consumed; None without any."""
+        waiting = self._waiting_for()
+        return min((c.consumed(self._log.stream) for c in waiting), default=None)
+
+    def _waiting_for(self) -> list[Consumer]:
+        """Followers that still have something to consume: rows that are wanted, or published."""
+        return [
+            consumer
+            for consumer in self._consumers
+            if consumer.publication.wanted or self._published_after(consumer)
+        ]
+
+    def _published_after(self, consumer: Consumer) -> bool:
+        consumed = consumer.consumed(self._log.stream)[:12]
+        suffix = f"-{consumer.publication.name}"
+        names = self._log.storage.names(self._log.folder(PUBLISHED))
+        return any(name.endswith(suffix) and name[:12] > consumed for name in names)
+
+    def clean(self) -> None:
+        """Delete published files that every follower has consumed and none retains."""
+        with self._lock:
+            folder = self._log.folder(PUBLISHED)
+            for consumer in self._consumers:
+                consumed = consumer.consumed(self._log.stream)[:12]
+                in_use = {name.rsplit("/", 2)[1] for name in consumer.retained()}
+                for name in self._log.storage.names(folder):
+                    mine = name.endswith(f"-{consumer.publication.name}")
+                    if mine and name[:12] <= consumed and name not in in_use:
+                        self._log.storage.delete(f"{folder}/{name}")
+
+
+def described(log: StreamLog, target: str, publication: str, time_column: str) -> list[Entry]:
+    """The manifest entries of published files that hold rows."""
+    names = [f"{target}/{n}" for n in log.storage.names(target) if n.endswith(".parquet")]
+    log.storage.settle_folder(target)
+    entries = (_described(log, name, time_column) for name in names)
+    return [{**entry, "publication": publication} for entry in entries if entry["rows"]]
+
+
+def _described(log: StreamLog, name: str, time_column: str) -> Entry:
+    storage = log.storage
+    metadata = pq.ParquetFile(storage.path(name), filesystem=storage.filesystem).metadata
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    bounds = [_bounds(group, time_column) for group in groups]
+    return {
+        **storage.settled(name),
+        "rows": metadata.num_rows,
+        "first": min((low for low, _ in bounds), default=None),
+        "last": max((high for _, high in bounds), default=None),
+    }
+
+
+def _bounds(group: Any, column: str) -> tuple[int, int]:
+    """The least and the greatest value of a column in a row group."""
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        if chunk.path_in_schema == column:
+            return chunk.statistics.min, chunk.statistics.max
+    raise LookupError(column)

@@ -1,0 +1,179 @@
+"""The engine of row windows: numbers for the rows that are published, windows over the numbers.
+
+It follows the stream's log. Every step consumes the rows that the stream has published, together with
+those that still wait for their number; numbers the ones that the watermark has passed (`numbering`);
+and lets an engine of windows run on the numbered rows, whose time is the number (`algebra/numbered`). A
+window is due when its last number is given.
+
+Numbers depend only on the published rows and on the position that the intent names, so a step that is
+run again gives the same ones. Rows have numbers while the stream has a row window: with the last one
+dropped, one more step lets go of the rows that wait. The next row window goes on with the next number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic
+
+from weft.runtime.protocol.commits import RETAINED, Commit, Entry, Intent, Staged
+from weft.runtime.protocol.engine import Engine, OutcomeT, Retained
+from weft.runtime.protocol.follower import consumed_steps
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.step import StepWork
+from weft.runtime.rows.numbering import MOST_FILES, PENDING, Numbering
+from weft.runtime.settings import Settings
+
+ROWS = "rows"
+"""The name of what a stream publishes for its row windows."""
+
+ROWS_PER_SECOND = 1_000_000.0
+"""What the cost models see as a second is a million of a window's units: here, of rows."""
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """What numbering gave for a step."""
+
+    first: int = 0
+    count: int = 0
+    waiting: tuple[Entry, ...] = ()
+    """Files with rows that still wait for their number: published ones."""
+    compacted: tuple[Entry, ...] = ()
+    """The same, written together by an earlier step."""
+    counted: dict[str, int] = field(default_factory=dict)
+
+
+class RowsEngine(Generic[OutcomeT]):
+    """Numbers rows, and lets an engine of windows run on them."""
+
+    def __init__(
+        self, windows: Engine[OutcomeT], numbering: Numbering, log: StreamLog, stream: StreamLog
+    ) -> None:
+        self._windows, self._numbering, self._log, self._stream = windows, numbering, log, stream
+        self._numbered = Numbered()
+
+    @property
+    def where(self) -> str:
+        return self._windows.where
+
+    def may_overlap(self, work: StepWork) -> bool:
+        """A follower has nothing to read meanwhile: its input is files."""
+        return False
+
+    def stands(self, head: Commit | Staged, last: Commit | None) -> bool:
+        return self._windows.stands(head, last)
+
+    def new_plan(self, work: StepWork, last: Commit | None) -> int:
+        return self._windows.new_plan(work, last)
+
+    def replanned(self, failures: Sequence[str], version: int, last: Commit | None) -> int:
+        return self._windows.replanned(failures, version, last)
+
+    def left_out(self, failures: Sequence[str], version: int) -> int:
+        return self._windows.left_out(failures, version)
+
+    def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
+        """Number the rows that the watermark has passed, and hand them on."""
+        with work.timed("numbering"):
+            self._number(work, intent, last)
+        self._windows.read(work, self._by_number(intent), last)
+        work.counted |= self._numbered.counted
+
+    def _number(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
+        first = last.engine["numbers"] if last else 0
+        self._numbering.remove_numbered()
+        plan = self._log.plan(intent.plan_version)
+        if not plan.queries:
+            self._numbered = Numbered(first)
+            return
+        waiting = [] if last is None else [*last.live.get(PENDING, ()), *last.retained]
+        published, counted, broken = self._published(intent, last)
+        files = published if broken else [*waiting, *published]
+        since, now = intent.watermark_before, intent.watermark
+        folder = f"{work.name}-{work.attempt}"
+        work.rows, count = self._numbering.number(
+            work.spark, files, since, now, first, plan.columns, folder
+        )
+        self._numbered = self._waiting(work, files, now, Numbered(first, count, counted=counted))
+
+    def _published(
+        self, intent: Intent, last: Commit | None
+    ) -> tuple[list[Entry], dict[str, int], bool]:
+        """The files that the step consumes, what their steps counted, and whether the stream had
+        stopped publishing in between: then rows that waited before have no successor."""
+        name = self._stream.stream
+        after = last.inputs.get(name) if last else None
+        files: list[Entry] = []
+        counted = {"late_rows": 0, "null_times": 0}
+        broken = False
+        for step in consumed_steps(self._stream, after, intent.inputs[name]):
+            if step["kind"] != "data":
+                continue
+            if ROWS not in step["publications"]:
+                files, broken = [], True
+                continue
+            files += [entry for entry in step["published"] if entry["publication"] == ROWS]
+            for count in counted:
+                counted[count] += int(step["counted"].get(count) or 0)
+        return files, counted, broken
+
+    def _waiting(
+        self, work: StepWork, files: Sequence[Entry], now: int, numbered: Numbered
+    ) -> Numbered:
+        """The files that hold rows without a number; many small ones are written as few."""
+        waiting = [entry for entry in files if entry["last"] >= now]
+        if len(waiting) > MOST_FILES:
+            folder = f"{work.name}-{work.attempt}-compact"
+            compacted = self._numbering.compacted(work.spark, waiting, now, folder)
+            return replace(numbered, compacted=tuple(compacted))
+        own = f"{self._log.folder(PENDING)}/"
+        return replace(
+            numbered,
+            waiting=tuple(entry for entry in waiting if not entry["name"].startswith(own)),
+            compacted=tuple(entry for entry in waiting if entry["name"].startswith(own)),
+        )
+
+    def _by_number(self, intent: Intent) -> Intent:
+        """The intent on the numbered stream, whose watermark is how many rows have a number."""
+        first = self._numbered.first
+        return replace(intent, watermark_before=first, watermark=first + self._numbered.count)
+
+    def compute(
+        self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
+    ) -> OutcomeT:
+        return self._windows.compute(work, self._by_number(intent), last, sequence)
+
+    def retain(
+        self, work: StepWork, intent: Intent, outcome: OutcomeT, last: Commit | None
+    ) -> Retained:
+        """What the windows retain, the rows that wait, and how many rows have a number. A late row
+        is in no window: it counts once for every query."""
+        retained = self._windows.retain(work, self._by_number(intent), outcome, last)
+        numbered = self._numbered
+        late_rows = numbered.counted.get("late_rows", 0)
+        before = last.late if last else {}
+        queries = self._log.plan(intent.plan_version).query_by_id
+        late = {name: before.get(name, 0) + late_rows for name in queries}
+        live: dict[str, tuple[Entry, ...]] = {
+            **retained.live,
+            RETAINED: numbered.waiting,
+            PENDING: numbered.compacted,
+        }
+        section: dict[str, Any] = {**retained.section, "numbers": numbered.first + numbered.count}
+        return replace(
+            retained,
+            live=live,
+            section=section,
+            late={name: rows for name, rows in late.items() if rows},
+        )
+
+    def committed(self, work: StepWork, intent: Intent, outcome: OutcomeT, commit: Commit) -> None:
+        self._windows.committed(work, self._by_number(intent), outcome, commit)
+        self._numbering.remove_numbered()
+        self._numbering.remove_compacted(commit.live.get(PENDING, ()))
+
+
+def row_settings(settings: Settings) -> Settings:
+    """The settings of the engine of windows below: there is one row to a number."""
+    return replace(settings, assumed_rate=ROWS_PER_SECOND)

@@ -1,0 +1,40 @@
+"""The rows that a stream publishes for its row windows: all that are not late, with all columns.
+
+The order of rows takes all orderable columns, and a query that is registered meanwhile may read any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from weft.algebra.numbered import PENDING_TIME
+from weft.algebra.query import StreamSchema, quote
+from weft.runtime.rows.engine import ROWS
+
+
+@dataclass(frozen=True)
+class RowsPublication:
+    """Rows on their way to a number."""
+
+    source: StreamSchema
+    row: StructType
+    """The stream's columns that files can hold."""
+    asked: Callable[[], bool]
+    """Whether there are row windows, and the stream is read with all columns."""
+    name: str = ROWS
+    time_column: str = PENDING_TIME
+
+    @property
+    def wanted(self) -> bool:
+        return self.asked()
+
+    def rows(self, rows: DataFrame, watermark_before: int) -> DataFrame:
+        at = F.col(quote(PENDING_TIME))
+        timed = rows.withColumn(PENDING_TIME, F.expr(self.source.time_micros))
+        admitted = timed.where(at >= F.lit(watermark_before))
+        return admitted.select(*(F.col(quote(field.name)) for field in self.row), at)

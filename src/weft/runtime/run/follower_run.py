@@ -1,0 +1,83 @@
+"""One follower, run beside the streams that it follows.
+
+A thread takes a step whenever its inputs have committed something. It ends when they have ended and all
+that they published is consumed, when a step fails, or when it is asked to; what is left then is consumed
+at the next start.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from weft.errors import RunError
+from weft.runtime.protocol.follower import Follower
+from weft.runtime.run.stream_run import StreamRun
+
+_POLL_SECONDS = 0.05
+
+
+class FollowerRun:
+    """Runs one follower until its streams end, it fails or is stopped."""
+
+    def __init__(
+        self, follower: Follower, streams: Sequence[StreamRun], spark: SparkSession
+    ) -> None:
+        self._follower, self._streams, self._spark = follower, tuple(streams), spark
+        self._stopping = threading.Event()
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._watch, name=f"weft-{follower.name}", daemon=True
+        )
+
+    @property
+    def name(self) -> str:
+        return self._follower.name
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def is_active(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self, timeout: float | None) -> bool:
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def ask_to_stop(self) -> None:
+        """End after the step under way."""
+        self._stopping.set()
+
+    @property
+    def inside(self) -> bool:
+        """Whether the caller is part of this follower's step, in a sink or callback."""
+        return self._follower.stepper.inside or threading.get_ident() == self._thread.ident
+
+    def process_all_available(self) -> None:
+        """Consume all that the streams have committed."""
+        while self.error is None and self._advance():
+            pass
+        if self.error is not None:
+            raise self.error
+        if not self.is_active and not self._stopping.is_set() and self._follower.behind:
+            raise RunError("NOT_RUNNING")
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set() and self.error is None:
+            ended = not any(stream.is_active for stream in self._streams)
+            if not self._advance():
+                if ended:
+                    return
+                self._stopping.wait(_POLL_SECONDS)
+
+    def _advance(self) -> bool:
+        """Take a step if there is something to consume; an error ends the follower."""
+        session = next((s.leader.session for s in self._streams if s.leader.session), None)
+        try:
+            return self._follower.advance(session or self._spark, session is not None)
+        except BaseException as error:
+            self.error = error
+            return False

@@ -1,0 +1,210 @@
+"""The engine of windows: fragments at level 1, windows from open fragments (DESIGN section 4.4).
+
+`read` lets Spark turn rows into the fragments of first-level nodes. `compute` derives the other nodes
+from these and lets the kernel assemble every due window, on the driver or in lanes. The log's plan
+says which nodes there are and who reads them. Time is whatever the plan's stream calls its time: event
+time in microseconds, or the numbers of rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.algebra.plan import SharedPlan
+from weft.kernel.windows.program import Program, compile_program
+from weft.kernel.windows.weave import Step
+from weft.runtime.level1 import statefiles
+from weft.runtime.level1.subaggregate import Derived, derive, subaggregate
+from weft.runtime.planning.planner import Planner
+from weft.runtime.planning.sampling import Sampling
+from weft.runtime.planning.versions import updated_versions
+from weft.runtime.protocol.commits import STATE, Commit, Entry, Intent, Staged
+from weft.runtime.protocol.engine import Retained
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.step import Hooks, StepFailed, StepWork
+from weft.runtime.settings import Settings
+from weft.runtime.sinks.sinks import Sink
+from weft.runtime.windows.openstate import OpenState
+from weft.runtime.windows.projection import project
+from weft.runtime.windows.totals import late_after, totals_after
+from weft.runtime.windows.weaving import WindowOutcome, use_lanes, weave_here, weave_in_lanes
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the engine is given: its log, its sink (lanes write straight into a result store), its
+    settings and lanes, and who plans and samples."""
+
+    log: StreamLog
+    sink: Sink
+    settings: Settings
+    lanes: int
+    hooks: Hooks
+    planner: Planner
+    sampling: Sampling
+
+
+class WindowsEngine:
+    """Runs the shared plan of one stream."""
+
+    def __init__(self, given: Surroundings) -> None:
+        self._log, self._sink, self._settings = given.log, given.sink, given.settings
+        self._lanes, self._hooks = given.lanes, given.hooks
+        self._planner, self._sampling = given.planner, given.sampling
+        self._open: OpenState | None = None
+        self._open_version = 0
+        self._program: Program | None = None
+        self._in_lanes = given.settings.kernel == "lanes"
+
+    @property
+    def where(self) -> str:
+        return "lanes" if self._in_lanes else "driver"
+
+    def may_overlap(self, work: StepWork) -> bool:
+        """Lanes are Spark's own tasks, and would only compete with the next step's."""
+        return self._settings.overlap and not self._in_lanes
+
+    # plans
+
+    def stands(self, head: Commit | Staged, last: Commit | None) -> bool:
+        plan = self._log.plan(head.plan_version)
+        registered = [query.id for query in self._hooks.queries()]
+        if [query.id for query in plan.queries] != registered:
+            return False
+        return not self._planner.outgrown(plan, last)
+
+    def new_plan(self, work: StepWork, last: Commit | None) -> int:
+        queries = self._hooks.queries()
+        if last is None and work.rows is not None:
+            with work.timed("statistics"):
+                self._planner.look(work.rows, queries)
+        return self._planner.new_plan(queries, last).version
+
+    def replanned(self, failures: Sequence[str], version: int, last: Commit | None) -> int:
+        queries = self._log.plan(version).queries
+        remaining = [query for query in queries if query.id not in failures]
+        return self._planner.new_plan(remaining, last).version
+
+    def left_out(self, failures: Sequence[str], version: int) -> int:
+        latest = max(self._log.plan_versions()) + 1
+        self._log.put_plan(self._log.plan(version).without(failures, latest))
+        return latest
+
+    # a step
+
+    def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
+        if work.rows is None:
+            return
+        program = self._compiled(self._log.plan(intent.plan_version))
+        lanes = self._lanes if self._in_lanes else None
+        before = intent.watermark_before
+        with work.timed("level1"):
+            subaggregate(work, self._log, program, before, self._lanes, lanes)
+        seconds = time.perf_counter() - work.started
+        work.keeps_rows = self._sampling.due(work.batch, work.count("rows"), seconds)
+
+    def compute(
+        self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
+    ) -> WindowOutcome:
+        plan = self._log.plan(intent.plan_version)
+        files = last.state if last else ()
+        derived = self._derived(work, plan)
+        every_file = [*files, *derived.new_files]
+        self._in_lanes = use_lanes(self._settings, self._log, every_file)
+        with work.timed("kernel"):
+            return self._weave(work, self._compiled(plan), intent, files, derived, sequence)
+
+    def _derived(self, work: StepWork, plan: SharedPlan) -> Derived:
+        """All fragments of the step; computed once, however often the kernel runs on them."""
+        if isinstance(work.scratch, Derived):
+            return work.scratch
+        if not work.files:
+            return Derived()
+        with work.timed("tree"):
+            derived = derive(work, self._log, plan, self._lanes if self._in_lanes else None)
+        work.scratch = derived
+        return derived
+
+    def _compiled(self, plan: SharedPlan) -> Program:
+        if self._program is None or self._program.plan.version != plan.version:
+            self._program = compile_program(plan)
+        return self._program
+
+    def _weave(
+        self,
+        work: StepWork,
+        program: Program,
+        intent: Intent,
+        files: Sequence[Entry],
+        derived: Derived,
+        sequence: int,
+    ) -> WindowOutcome:
+        ansi = intent.settings["ansi"].lower() == "true"
+        step = Step(intent.watermark_before, intent.watermark, ansi)
+        if self._in_lanes:
+            self._open = None
+            outcome = weave_in_lanes(
+                work, self._log, program, step, files, derived, self._lanes, self._sink, sequence
+            )
+        else:
+            opened = self._opened(program, files)
+            outcome = weave_here(self._log, program, step, opened, derived)
+        for shape, raw in outcome.unfinished:
+            table, failures = project(work.spark, shape, raw)
+            outcome.failures.update(failures)
+            if table.num_rows:
+                outcome.families.setdefault(shape.family, []).append(table)
+        if outcome.failures:
+            raise StepFailed(outcome.failures)
+        return outcome
+
+    def _opened(self, program: Program, files: Sequence[Entry]) -> OpenState:
+        """The open fragments in memory; loaded anew under another plan version, which may need
+        partials that the last one did not keep."""
+        if self._open is None or self._open_version != program.plan.version:
+            opened, rows = OpenState().read(self._log, files)
+            self._open = opened.with_rows(program, rows)
+            self._open_version = program.plan.version
+        return self._open
+
+    def retain(
+        self, work: StepWork, intent: Intent, outcome: WindowOutcome, last: Commit | None
+    ) -> Retained:
+        plan = self._log.plan(intent.plan_version)
+        horizons_before = last.engine["horizons"] if last else {}
+        horizons = statefiles.horizons(self._compiled(plan), intent.watermark, horizons_before)
+        files = [*(last.state if last else ()), *outcome.derived.new_files]
+        kept, expired = statefiles.live(files, horizons)
+        folder = f"{work.name}-{work.attempt}-compact"
+        kept, replaced = statefiles.compacted(work.spark, self._log, folder, kept, horizons)
+        seen = work.counted.get("max_event")
+        section: dict[str, Any] = {
+            "versions": list(updated_versions(last, plan, seen, kept)),
+            "horizons": horizons,
+            "latest": _later(last.engine["latest"] if last else None, seen),
+        }
+        return Retained(
+            live={STATE: tuple(kept)},
+            dead=(*expired, *replaced, *outcome.derived.passing_files),
+            section=section,
+            late=late_after(last, outcome.late, plan),
+            metrics=totals_after(last, work, outcome, plan),
+        )
+
+    def committed(
+        self, work: StepWork, intent: Intent, outcome: WindowOutcome, commit: Commit
+    ) -> None:
+        plan = self._log.plan(intent.plan_version)
+        state = outcome.state
+        opened = None if state is None else state.after(self._compiled(plan), intent.watermark)
+        self._open = None if opened is None or opened.crowded else opened
+        if work.rows is not None and work.keeps_rows:
+            with work.timed("statistics"):
+                self._sampling.collect(work.rows, plan, work.count("rows"), commit.metrics)
+
+
+def _later(first: int | None, second: int | None) -> int | None:
+    return max((time for time in (first, second) if time is not None), default=None)
