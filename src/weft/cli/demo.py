@@ -19,9 +19,10 @@ from rich.table import Table
 
 from weft.bench.measuring.measure import input_rows, seconds_from_first_batch
 from weft.cli.output import console
-from weft.cli.progress import display
 from weft.cli.project.session import cores, session
-from weft.cli.running import follow, stop_signal
+from weft.cli.run.progress import display
+from weft.cli.run.running import follow
+from weft.cli.run.stopping import stop_signal
 from weft.explain.wording import counted, figure
 from weft.runtime.api.weft import Weft
 from weft.workloads import demo as workload
