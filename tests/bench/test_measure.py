@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from weft.bench.measure import (
+from weft.bench.measuring.measure import (
     Measurement,
     combine,
     data_batches,

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from weft.bench.measure import Measurement
-from weft.bench.report import Comparison, Report, text
+from weft.bench.measuring.measure import Measurement
+from weft.bench.measuring.report import Comparison, Report, text
 
 REPORT = Report(
     title="a benchmark",

@@ -7,7 +7,7 @@ from pathlib import Path
 from click.testing import Result
 from typer.testing import CliRunner
 
-from weft.cli.main import app
+from weft.cli.commands import app
 
 YAML = """name: tests
 streams:

@@ -83,7 +83,7 @@ def test_a_project_is_looked_at(tmp_path: Path) -> None:
     (tmp_path / "weft.yaml").write_text("name: x")
     result = weft("doctor", tmp_path, "--no-spark")
     assert result.exit_code == 1
-    assert "lacks 'streams'" in result.stdout
+    assert "needs the key 'streams'" in result.stdout
 
 
 def test_a_checkpoint_that_cannot_be_written(tmp_path: Path) -> None:

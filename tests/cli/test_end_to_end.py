@@ -237,7 +237,7 @@ def test_check_tells_all_errors_with_their_places(tmp_path: Path, spark: SparkSe
     assert [each["query"] for each in verdict["fallbacks"]] == ["alone"]
     run = weft("run", folder, "--available-now")
     assert run.exit_code == 1
-    assert run.stderr.splitlines() == found
+    assert [line for line in run.stderr.splitlines() if not line.endswith(" …")] == found
     assert weft("list", folder).stdout.count("new") == 6
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from weft.cli.progress import Lines, LiveTable, Tally, step_line, streams_table
+from weft.cli.run.progress import Lines, LiveTable, StreamFigures, Tally, step_line
 
 
 def step(batch: int, kind: str = "data", **values: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_the_table_has_a_row_per_stream() -> None:
     screen = io.StringIO()
     with LiveTable("weft tests", Console(file=screen, width=160, force_terminal=True)) as shown:
         shown.update(tally, [])
-    Console(file=screen, width=160).print(streams_table(tally))
+    Console(file=screen, width=160).print(StreamFigures(tally))
     text = screen.getvalue()
     assert "weft tests" in text
     for word in ("rows/s", "batch time", "watermark", "late", "state", "clicks", "2.0 KiB"):

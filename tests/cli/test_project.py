@@ -70,23 +70,23 @@ def test_all_that_is_wrong_is_told_at_its_place(tmp_path: Path) -> None:
     )
     found = problems(tmp_path, yaml)
     assert len(found) == 7
-    assert found[0].startswith("weft.yaml:1:1: [PROJECT] '7up' is no name")
-    assert found[1] == "weft.yaml:3:3: [PROJECT] streams.bids lacks 'time'"
-    assert found[2].startswith("weft.yaml:5:5: [PROJECT] 'tine' is unknown here; known: format")
-    assert "weft.yaml:6:5" in found[3] and "must be of type string, not a number" in found[3]
+    assert found[0].startswith("weft.yaml:1:1: [PROJECT] '7up' is not a valid name")
+    assert found[1] == "weft.yaml:3:3: [PROJECT] streams.bids needs the key 'time'"
+    assert found[2].startswith("weft.yaml:5:5: [PROJECT] 'tine' is not a key here; the keys are format")
+    assert "weft.yaml:6:5" in found[3] and "must be a string, not a number" in found[3]
     assert "weft.yaml:7:1" in found[4] and "a sink is store, console" in found[4]
-    assert "weft.yaml:9:3" in found[5] and "no setting 'kernels'; known: kernel" in found[5]
-    assert "weft.yaml:10:1" in found[6] and "'colour' is unknown here" in found[6]
+    assert "weft.yaml:9:3" in found[5] and "no setting 'kernels'; the settings are kernel" in found[5]
+    assert "weft.yaml:10:1" in found[6] and "'colour' is not a key here" in found[6]
 
 
 @pytest.mark.parametrize(
     ("yaml", "expected"),
     [
-        ("name: [a\n", "weft.yaml:2:1: [PROJECT] it is no YAML"),
-        ("- 1\n", "weft.yaml:1:1: [PROJECT] weft.yaml must be of type object, not an array"),
-        ("", "weft.yaml:1:1: [PROJECT] weft.yaml must be of type object, not empty"),
-        (YAML + "name: again\n", "weft.yaml:9:1: [PROJECT] 'name' stands here twice"),
-        ("name: a\nstreams: {}\n", "weft.yaml:2:1: [PROJECT] streams: {} should be non-empty"),
+        ("name: [a\n", "weft.yaml:2:1: [PROJECT] this is not valid YAML"),
+        ("- 1\n", "weft.yaml:1:1: [PROJECT] weft.yaml must be a mapping, not a list"),
+        ("", "weft.yaml:1:1: [PROJECT] weft.yaml must be a mapping, not nothing"),
+        (YAML + "name: again\n", "weft.yaml:9:1: [PROJECT] 'name' is given twice"),
+        ("name: a\nstreams: {}\n", "weft.yaml:2:1: [PROJECT] streams is empty"),
     ],
 )
 def test_a_document_of_the_wrong_form(tmp_path: Path, yaml: str, expected: str) -> None:
@@ -94,7 +94,7 @@ def test_a_document_of_the_wrong_form(tmp_path: Path, yaml: str, expected: str) 
 
 
 def test_a_folder_without_a_project_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(ProjectError, match=r"holds no weft\.yaml; `weft init"):
+    with pytest.raises(ProjectError, match=r"there is no weft\.yaml in .*; `weft init"):
         load(tmp_path)
 
 
@@ -102,7 +102,7 @@ def test_a_folder_without_a_project_says_how_to_make_one(tmp_path: Path) -> None
 def test_every_command_ends_with_one_line_and_code_one(tmp_path: Path, command: str) -> None:
     result = weft(command, tmp_path)
     assert result.exit_code == 1
-    told = result.stderr.splitlines()
+    told = [line for line in result.stderr.splitlines() if not line.endswith(" …")]
     assert len(told) == 1
     assert told[0].startswith("[PROJECT] ")
 

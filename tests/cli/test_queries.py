@@ -56,7 +56,7 @@ def test_a_file_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
     (tmp_path / "good.sql").write_text("SELECT 1")
     found, problems = read_queries(tmp_path)
     assert "good" in [query.name for query in found]
-    assert any("no UTF-8" in problem.message for problem in problems)
+    assert any("not UTF-8" in problem.message for problem in problems)
 
 
 @pytest.mark.parametrize(

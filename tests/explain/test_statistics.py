@@ -72,3 +72,19 @@ def test_long_lists_are_cut_in_text_only() -> None:
     shown = explained(many).with_statistics({"bids": StreamStatistics(selectivities=shares)})
     assert "… and 22 more" in str(shown).split("statistics after")[1]
     assert len(shown.to_json()["streams"][0]["statistics"]["selectivities"]) == 30
+
+
+def test_costs_are_at_the_measured_rate_once_one_is_known() -> None:
+    shown = explained(SQL).with_statistics({"bids": bids()})
+    assert "operations per second at 200 rows/s (measured)" in str(shown)
+    assert "operations per second at 1,000 rows/s (assumed)" in str(shown), "clicks are unknown"
+    cost = shown.to_json()["streams"][0]["cost"]
+    assert (cost["rate"], cost["rate_is"]) == (200.0, "measured")
+    assert "at 200 rows/s (measured)" in shown.to_svg()
+    given = explained(SQL, rate=50.0).with_statistics({"bids": bids()})
+    assert "at 50 rows/s (given)" in str(given)
+
+
+def test_a_rate_that_the_user_assumes_is_taken_before_ours() -> None:
+    shown = explained(SQL).with_statistics({"bids": StreamStatistics.unknown(50.0)})
+    assert "operations per second at 50 rows/s (assumed)" in str(shown)

@@ -72,7 +72,7 @@ def test_late_rows_and_null_times_are_dropped_counted_and_shown(
         [(60, "a", 1)],
     ]
     w, run = started(spark, tmp_path, batches, {"q": f"SELECT k, count(*) AS n {BY_K}"})
-    assert w.query("q").late == 2
+    assert w.query("q").late_pairs == 2
     assert sum(p["null_times"] for p in run.recentProgress) == 2
     assert sum(p["late_rows"] for p in run.recentProgress) == 2
     assert rows_of(w, "q") == [("a", 1), ("a", 3)]
@@ -80,7 +80,7 @@ def test_late_rows_and_null_times_are_dropped_counted_and_shown(
     again = weft.Weft(w._spark, tmp_path / "checkpoint")
     again.add_stream("s", w._registry.sources["s"].frame, time="ts", watermark="0 seconds")
     again.start(availableNow=True).awaitTermination()
-    assert again.query("q").late == 2
+    assert again.query("q").late_pairs == 2
 
 
 def test_a_batch_without_event_times_below_a_deep_tree(spark: SparkSession, tmp_path: Path) -> None:

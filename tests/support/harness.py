@@ -96,6 +96,6 @@ def run_weft(
         rows={name: recorder.rows.get(name, []) for name in queries},
         status={handle.name: handle.status for handle in handles},
         detail={handle.name: handle.detail for handle in handles},
-        late={handle.name: handle.late for handle in handles},
+        late={handle.name: handle.late_pairs for handle in handles},
         columns=columns,
     )

@@ -1,6 +1,7 @@
-"""Benchmarks, run by ``weft bench NAME``.
+"""Benchmarks, run by ``weft bench NAME``: one module per benchmark.
 
 A benchmark measures weft, its peers and the floor in one run, on the same files and the same
-micro-batches, and reports ratios: ratios travel between machines, rates do not. ``measure`` says
-how a rate is taken, ``report`` how it is shown, ``peers`` are the systems to compare with.
+micro-batches, and reports ratios: ratios travel between machines, rates do not. How a rate is
+taken and shown is in ``measuring``, the systems to compare with are in ``peers``. The streams and
+queries that are measured belong to ``weft.workloads``, experiments of papers to ``weft.experiments``.
 """

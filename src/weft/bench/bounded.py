@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
-from weft.bench.measure import Measurement, combine
-from weft.bench.report import Comparison, Report, rate, render
-from weft.bench.scratch import fresh
-from weft.bench.session import cores, machine, session
+from weft.bench.measuring.measure import Measurement, combine
+from weft.bench.measuring.report import Comparison, Report, rate, render
+from weft.bench.measuring.scratch import fresh
+from weft.bench.measuring.session import cores, machine, session
 from weft.experiments.memory.bounded_table import Measures, Passed, bounded
 from weft.workloads.flows import flows
 

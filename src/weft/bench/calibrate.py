@@ -28,8 +28,8 @@ from weft.algebra.plan import Fragments, SharedPlan
 from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Expression, Ref
 from weft.algebra.window import EdgeClass, Window
-from weft.bench import loom
-from weft.bench.session import session
+from weft.bench.measuring import loom
+from weft.bench.measuring.session import session
 from weft.kernel.fragments.coalesce import interceded
 from weft.kernel.fragments.state import Encoders, NodeState, load
 from weft.kernel.windows.program import compile_program

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from weft.bench.measure import Measurement
+from weft.bench.measuring.measure import Measurement
 from weft.workloads.stored import StoredStream
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _reach(phase: str) -> None:
 
 def main(folder: str, schema: str, files_per_batch: int, count: int, engine: str) -> None:
     """What the new process does."""
-    from weft.bench.session import session
+    from weft.bench.measuring.session import session
     from weft.workloads.windows import Window, WindowQuery, thousand_sliding
 
     first = WindowQuery("first", Window(10_000, 10_000))
@@ -83,7 +83,7 @@ def _weft(
     spark: SparkSession, source: DataFrame, queries: Sequence[WindowQuery], work: str
 ) -> None:
     import weft
-    from weft.bench.loom import register
+    from weft.bench.measuring.loom import register
     from weft.workloads.events import WATERMARK
 
     w = weft.Weft(spark, checkpoint=work)

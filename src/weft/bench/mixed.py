@@ -23,14 +23,14 @@ from pyspark.sql import functions as F
 from rich.console import Console
 
 from weft.algebra.plan import Sharing
-from weft.bench import loom
-from weft.bench.measure import Measurement
+from weft.bench.measuring import loom
+from weft.bench.measuring.measure import Measurement
+from weft.bench.measuring.report import Comparison, Report, rate, render
+from weft.bench.measuring.scratch import fresh
+from weft.bench.measuring.session import cores, machine, session
+from weft.bench.measuring.turns import Contender, Say, take_turns
 from weft.bench.peers.floor import floor
 from weft.bench.peers.plain_spark import plain_spark
-from weft.bench.report import Comparison, Report, rate, render
-from weft.bench.scratch import fresh
-from weft.bench.session import cores, machine, session
-from weft.bench.turns import Contender, Say, take_turns
 from weft.optimizer.groupby.planner import plan_tree
 from weft.optimizer.groupby.trees.statistics import GroupStatistics
 from weft.optimizer.gtweave import share

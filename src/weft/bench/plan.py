@@ -23,8 +23,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from weft.bench.report import Comparison, Report, number, render
-from weft.bench.session import machine
+from weft.bench.measuring.report import Comparison, Report, number, render
+from weft.bench.measuring.session import machine
 from weft.optimizer.windows.optimizers import OPTIMIZERS
 from weft.workloads.sharing import (
     LARGEST_OVERLAP,

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from weft.bench.loom import shared
+from weft.bench.measuring.loom import shared
+from weft.bench.measuring.report import Comparison, Report, rate, render
+from weft.bench.measuring.session import machine, session
+from weft.bench.measuring.turns import Contender, Say, take_turns
 from weft.bench.peers.floor import floor
-from weft.bench.report import Comparison, Report, rate, render
-from weft.bench.session import machine, session
-from weft.bench.turns import Contender, Say, take_turns
 from weft.workloads.events import RATE, store_events
 from weft.workloads.windows import WindowQuery, thousand_sliding
 

@@ -21,8 +21,8 @@ from rich.table import Table
 
 import weft
 from weft.algebra.plan import SharedPlan
-from weft.bench.scratch import fresh
-from weft.bench.session import session
+from weft.bench.measuring.scratch import fresh
+from weft.bench.measuring.session import session
 from weft.runtime.planning.sampling import MOST_SHARE, sampled
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics

@@ -1,7 +1,7 @@
 """``weft bench windows``: hundreds of window queries beside plain Spark, the floor and Flink.
 
 Every comparison is a ratio measured in one run: same Parquet files, same micro-batches, warm, all
-writes included, shuffle partitions equal to the cores for all. ``weft.bench.measure`` says how
+writes included, shuffle partitions equal to the cores for all. ``weft.bench.measuring.measure`` says how
 seconds are taken. Runs that are compared closely (weft against the floor, the points of a sweep)
 take turns several times and the median counts, so that a busy moment hits all of them. Slow peers
 get fewer micro-batches of the same size: their rate per second is what is compared.
@@ -19,16 +19,16 @@ from pyspark.sql import functions as F
 from rich.console import Console
 
 import weft
-from weft.bench import loom
 from weft.bench.first_result import time_to_first_result
-from weft.bench.measure import Measurement
+from weft.bench.measuring import loom
+from weft.bench.measuring.measure import Measurement
+from weft.bench.measuring.report import Comparison, Report, number, rate, render
+from weft.bench.measuring.scratch import fresh
+from weft.bench.measuring.session import cores, machine, session
+from weft.bench.measuring.turns import Contender, Say, take_turns
 from weft.bench.peers.flink import FlinkUnavailableError, flink, flink_folder, install
 from weft.bench.peers.floor import floor
 from weft.bench.peers.plain_spark import plain_spark
-from weft.bench.report import Comparison, Report, number, rate, render
-from weft.bench.scratch import fresh
-from weft.bench.session import cores, machine, session
-from weft.bench.turns import Contender, Say, take_turns
 from weft.workloads.events import RATE, store_events, store_events_csv
 from weft.workloads.stored import StoredStream
 from weft.workloads.windows import (

@@ -10,7 +10,8 @@ from typing import Any
 import typer
 
 from weft.catalog.store import FALLBACK
-from weft.cli.output import print_json
+from weft.cli.completing import Folder
+from weft.cli.output import Verbose, print_json
 from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import draft_weft
 from weft.cli.project.problems import InvalidProject, Problem
@@ -38,8 +39,9 @@ class Verdict:
 
 
 def check(
-    folder: Path = typer.Argument(..., metavar="DIR", help="A project folder."),
+    folder: Folder,
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    verbose: Verbose = False,
 ) -> None:
     """Parse and bind everything, print all errors with their places; exit 1 if there are any."""
     verdict = verdict_of(folder)

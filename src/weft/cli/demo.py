@@ -2,7 +2,7 @@
 
 Everything happens in a temporary folder that is removed at the end. weft runs all queries;
 plain Spark runs a few of the same queries on the beginning of the same files. Both rates are
-taken by the rule of `weft.bench.measure`.
+taken by the rule of `weft.bench.measuring.measure`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import typer
 from pyspark.sql import DataFrame, SparkSession
 from rich.table import Table
 
-from weft.bench.measure import input_rows, seconds_from_first_batch
+from weft.bench.measuring.measure import input_rows, seconds_from_first_batch
 from weft.cli.output import console
-from weft.cli.progress import display
 from weft.cli.project.session import cores, session
-from weft.cli.running import follow, stop_signal
+from weft.cli.run.progress import display
+from weft.cli.run.running import follow
+from weft.cli.run.stopping import stop_signal
 from weft.explain.wording import counted, figure
 from weft.runtime.api.weft import Weft
 from weft.workloads import demo as workload

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from weft.cli.output import console, print_json
+from weft.cli.completing import project_folders
+from weft.cli.output import console, print_json, print_lines
 from weft.cli.project.folder import load
 from weft.errors import WeftError
 
@@ -38,7 +40,9 @@ class Finding:
 
 
 def doctor(
-    folder: Path | None = typer.Argument(None, metavar="[DIR]", help="A project to look at, too."),
+    folder: Path | None = typer.Argument(
+        None, metavar="[DIR]", help="A project to look at, too.", autocompletion=project_folders
+    ),
     spark: bool = typer.Option(True, help="Start Spark and a Python worker to see that it works."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
@@ -47,16 +51,27 @@ def doctor(
     ok = all(finding.ok for finding in findings)
     if as_json:
         print_json({"ok": ok, "findings": [asdict(finding) for finding in findings]})
+    elif not sys.stdout.isatty():
+        print_lines(_cells(finding) for finding in findings)
+        print(_verdict(ok))
     else:
         table = Table(box=None, pad_edge=False, show_header=False)
         for finding in findings:
-            mark = "[green]ok[/]" if finding.ok else "[red]wrong[/]"
-            advice = "" if finding.ok else f"→ {finding.advice}"
-            table.add_row(mark, finding.name, finding.found, advice)
-        console().print(table)
-        print("weft can run here" if ok else "weft cannot run here as it is")
+            mark, *cells = _cells(finding)
+            table.add_row(Text(mark, style="green" if finding.ok else "red"), *cells)
+        console().print(table, markup=False)
+        print(_verdict(ok))
     if not ok:
         raise typer.Exit(1)
+
+
+def _cells(finding: Finding) -> tuple[str, str, str, str]:
+    advice = "" if finding.ok else f"→ {finding.advice}"
+    return "ok" if finding.ok else "wrong", finding.name, finding.found, advice
+
+
+def _verdict(ok: bool) -> str:
+    return "weft can run here" if ok else "weft cannot run here as it is"
 
 
 def examine(folder: Path | None = None, spark: bool = True) -> Iterator[Finding]:

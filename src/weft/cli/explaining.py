@@ -9,7 +9,8 @@ import typer
 
 from weft.catalog.store import ACTIVE, FALLBACK, QUARANTINED, QueryRecord
 from weft.cli.check import bind_all, require_queries
-from weft.cli.output import print_json
+from weft.cli.completing import Folder, query_names
+from weft.cli.output import Verbose, print_json
 from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import draft_weft
 from weft.cli.project.problems import InvalidProject
@@ -26,9 +27,14 @@ from weft.runtime.settings import Settings
 
 
 def explain(
-    folder: Path = typer.Argument(..., metavar="DIR", help="A project folder."),
+    folder: Folder,
     query: str | None = typer.Option(
-        None, "--query", "-q", metavar="NAME", help="One query's part."
+        None,
+        "--query",
+        "-q",
+        metavar="NAME",
+        help="One query's part.",
+        autocompletion=query_names,
     ),
     rate: float | None = typer.Option(
         None, metavar="R", min=0.001, help="Rows per second to assume."
@@ -42,6 +48,7 @@ def explain(
     model: str | None = typer.Option(
         None, metavar="NAME", help="By which cost: " + ", ".join(MODEL_NAMES)
     ),
+    verbose: Verbose = False,
 ) -> None:
     """Show the shared plan: who shares what, predicted cost and savings."""
     project = load(folder)

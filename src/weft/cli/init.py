@@ -47,7 +47,7 @@ def init(
 def write_project(folder: Path) -> int:
     """Write the project; how many query files it has. Refuses a folder with files in it."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        detail = f"{folder} is there already and not empty; nothing was written"
+        detail = f"{folder} exists already and is not empty; nothing was written"
         raise ProjectError("PROJECT", detail=detail)
     template = resources.files("weft.cli.template")
     (folder / QUERIES).mkdir(parents=True)

@@ -1,63 +1,26 @@
-"""The application: all commands under one name."""
+"""Where the command `weft` begins.
+
+Little is imported before the first line runs, so that Ctrl-C in the first seconds, while packages
+are being loaded, ends the command without a traceback.
+"""
 
 from __future__ import annotations
 
-import typer
+import sys
 
-from weft import __version__
-from weft.cli.bench import bench
-from weft.cli.check import check
-from weft.cli.demo import main as demo
-from weft.cli.doctor import doctor
-from weft.cli.explaining import explain
-from weft.cli.init import init
-from weft.cli.output import Commands
-from weft.cli.papers.plan import plan
-from weft.cli.papers.reproduce import reproduce
-from weft.cli.papers.tree import tree
-from weft.cli.project.registration import drop, list_queries, register
-from weft.cli.results import results
-from weft.cli.running import run
-
-app = typer.Typer(
-    cls=Commands,
-    help="Many continuous SQL queries as one shared, exactly-once Spark stream.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+INTERRUPTED = 130
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"weft {__version__}")
-        raise typer.Exit
+def app() -> None:
+    """Run the command that the arguments name."""
+    try:
+        from weft.cli.commands import app as commands
 
+        commands()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
-@app.callback()
-def weft(
-    version: bool = typer.Option(
-        False, "--version", is_eager=True, callback=_print_version, help="Print the version."
-    ),
-) -> None:
-    """Many continuous SQL queries as one shared, exactly-once Spark stream."""
-
-
-app.command()(init)
-app.command()(check)
-app.command()(register)
-app.command()(drop)
-app.command("list")(list_queries)
-app.command()(explain)
-app.command()(run)
-app.command()(results)
-app.command()(plan)
-app.command()(tree)
-app.command()(doctor)
-app.command("demo")(demo)
-app.command()(bench)
-app.command()(reproduce)
 
 if __name__ == "__main__":
     app()

@@ -1,38 +1,72 @@
-"""What commands print: tables for people, JSON for programs, one line for an error."""
+"""What commands print: tables for people, plain lines for pipes, JSON for programs, one line for an
+error.
+
+A terminal gets tables with headings in bold (none with NO_COLOR). A pipe gets the same cells
+separated by tabs, never cut, padded or wrapped.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
+import os
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import typer
-from pyspark.errors import PySparkException
 from rich.console import Console
-from typer.core import TyperGroup
 
 from weft.errors import WeftError
 
 _WIDTH_OF_FILES = 200
+_VERBOSE = "WEFT_VERBOSE"
 
 
-class Commands(TyperGroup):
-    """All commands end the same way: an error is one line on standard error, exit code 1."""
+def _remember(wanted: bool) -> bool:
+    if wanted:
+        os.environ[_VERBOSE] = "1"
+    return wanted
 
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except WeftError as error:
-            fail(str(error))
-        except PySparkException as error:
-            lines = [line for line in str(error).splitlines() if line.strip()]
-            hint = "; `weft doctor` says what to do" if "JAVA" in str(error) else ""
-            first = lines[0].rstrip(".") if lines else type(error).__name__
-            fail(f"[SPARK] {first}{hint}")
+
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", callback=_remember, help="Show Spark's log and tracebacks, too."),
+]
+"""The option of a command that starts Spark."""
+
+
+def is_verbose() -> bool:
+    """Whether the user wants to see logs and tracebacks; so says `--verbose`, or WEFT_VERBOSE."""
+    return bool(os.environ.get(_VERBOSE))
+
+
+def explained(error: Exception) -> str | None:
+    """An error in a line for the user; None for one that only a traceback explains."""
+    if is_verbose() and not isinstance(error, WeftError):
+        return None
+    if isinstance(error, WeftError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        return f"[FILES] {error.strerror[0].lower()}{error.strerror[1:]}{place}"
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, PySparkException):
+        hint = "; `weft doctor` says what to do" if "JAVA" in str(error) else ""
+        return f"[SPARK] {first_line(error).rstrip('.')}{hint}"
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of Spark says, without its plan and stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
 
 
 def fail(message: str) -> None:
@@ -45,6 +79,12 @@ def console() -> Console:
     """Standard output as rich sees it now (tests replace it)."""
     width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
     return Console(file=sys.stdout, width=width, highlight=False)
+
+
+def print_lines(rows: Iterable[Sequence[str]]) -> None:
+    """Rows for programs: a line each, cells separated by tabs, whatever their length."""
+    for cells in rows:
+        print("\t".join(" ".join(cell.split()) for cell in cells))
 
 
 def print_json(value: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,6 +12,7 @@ from rich.table import Table
 
 from weft.algebra.query import Query
 from weft.catalog.store import QUARANTINED, REJECTED
+from weft.cli.completing import Folder, query_names
 from weft.cli.output import console, print_json, to_jsonable
 from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import open_weft, readable_sink
@@ -30,8 +30,10 @@ _SHOWN, _TRIES = 20, 3
 
 
 def results(
-    folder: Path = typer.Argument(..., metavar="DIR", help="A project folder."),
-    query: str = typer.Argument(..., metavar="QUERY", help="The query's name."),
+    folder: Folder,
+    query: str = typer.Argument(
+        ..., metavar="QUERY", help="The query's name.", autocompletion=query_names
+    ),
     limit: int | None = typer.Option(
         None, min=0, metavar="N", help="The last N rows; 0 is all. [20; with --json all]"
     ),

@@ -25,7 +25,7 @@ class Explanation:
     """A shared plan, explained: `print` it, or take it as JSON or SVG; notebooks draw it.
 
     `rate` is in rows per second of event time; without one the measured rate is taken, else
-    1000 rows per second are assumed, and the text says so.
+    one is assumed (1000 rows per second, or the setting `assumed_rate`), and the text says so.
     """
 
     plans: tuple[SharedPlan, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
@@ -45,6 +45,11 @@ class Box:
     width: float
     title: str = ""
     lines: list[tuple[str, int, bool, str]] = field(default_factory=list)
+
+    def paragraph(self, lines: Sequence[str], *, size: int, bold: bool = False) -> None:
+        """Lines that `wrapped` has made."""
+        for line in lines:
+            self.line(line, size=size, bold=bold)
 
     def line(self, text: str, *, size: int = 12, bold: bool = False, quiet: bool = False) -> None:
         fitting = fit(text, self.width - 2 * _PADDING, size, bold)
@@ -93,6 +98,19 @@ class Canvas:
             f'stroke-opacity="{opacity}"{dashes}/>'
         )
 
+    def elbow(
+        self, start: Point, end: Point, colour: str, width: float, *, faded: bool = False
+    ) -> None:
+        """A line straight down and then to the right, as in a tree of folders."""
+        (x1, y1), (x2, y2) = start, end
+        turn = min(8.0, x2 - x1, y2 - y1)
+        path = f"M{x1:g},{y1:g} V{y2 - turn:g} Q{x1:g},{y2:g} {x1 + turn:g},{y2:g} H{x2:g}"
+        opacity = 0.1 if faded else 0.55
+        self._shapes.append(
+            f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{width:.1f}" '
+            f'stroke-opacity="{opacity}"/>'
+        )
+
     @contextmanager
     def box(
         self,
@@ -132,6 +150,23 @@ class Canvas:
             'aria-label="the shared plan">'
             f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(self._shapes)}</svg>'
         )
+
+
+def wrapped(text: str, box_width: float, size: int, bold: bool = False) -> list[str]:
+    """A text in lines that fit into a box, broken at spaces; a word too long for a line is cut.
+
+    >>> wrapped("by auction, bidder, channel", 110, 14, bold=True)
+    ['by auction,', 'bidder,', 'channel']
+    """
+    width = box_width - 2 * _PADDING
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and fit(longer, width, size, bold) == longer:
+            lines[-1] = longer
+        else:
+            lines.append(fit(word, width, size, bold))
+    return lines or [""]
 
 
 def fit(text: str, width: float, size: int, bold: bool = False) -> str:

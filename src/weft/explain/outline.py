@@ -140,13 +140,17 @@ class NodeView:
         return [readable(key.sql) for key in self.node.keys[self.node.group_keys :]]
 
     @property
-    def title(self) -> str:
+    def heading(self) -> str:
         """What the node groups by, in a few words."""
-        title = f"by {', '.join(self.keys)}" if self.keys else "one group"
-        title += f", distinct {', '.join(self.distinct)}" if self.distinct else ""
-        title += f", selecting by {', '.join(self.selects_by)}" if self.selects_by else ""
-        title += f", from {self.parent}" if self.parent else ""
-        return title + (", an intermediate" if self.node.intermediate else "")
+        heading = f"by {', '.join(self.keys)}" if self.keys else "one group"
+        heading += f", distinct {', '.join(self.distinct)}" if self.distinct else ""
+        return heading + (f", selecting by {', '.join(self.selects_by)}" if self.selects_by else "")
+
+    @property
+    def title(self) -> str:
+        """The heading, and what the node is computed from."""
+        source = f", from {self.parent}" if self.parent else ""
+        return self.heading + source + (", an intermediate" if self.node.intermediate else "")
 
     @property
     def names(self) -> list[str]:
@@ -229,22 +233,31 @@ def outline(
     measured: Sequence[Measured] = (),
     statistics: Mapping[str, StreamStatistics] | None = None,
 ) -> Outline:
-    """Label the parts of the plans and count their costs."""
-    found = {each.stream: each for each in measured}
+    """Label the parts of the plans and count their costs.
+
+    The costs are at the given rate, else at the one that was measured, else at an assumed one.
+    """
+    counts = {measurement.stream: measurement for measurement in measured}
     streams: list[StreamView] = []
     nodes = groups = 0
     for plan in plans:
-        view = _stream(plan, rate, found.get(plan.stream.name), nodes, groups)
-        nodes, groups = nodes + len(view.nodes), groups + len(view.groups)
         known = (statistics or {}).get(plan.stream.name)
+        counted = counts.get(plan.stream.name)
+        at = _rate(rate, counted, known)
+        view = _stream(plan, at, counted, nodes, groups)
+        nodes, groups = nodes + len(view.nodes), groups + len(view.groups)
         streams.append(replace(view, statistics=known) if known and known.known else view)
     return Outline(tuple(streams), tuple(fallbacks))
 
 
 def _stream(
-    plan: SharedPlan, given: float | None, measured: Measured | None, nodes: int, groups: int
+    plan: SharedPlan,
+    at: tuple[float, RateIs],
+    measured: Measured | None,
+    nodes: int,
+    groups: int,
 ) -> StreamView:
-    rate, rate_is = _rate(given, measured)
+    rate, rate_is = at
     if plan.stream.counts_rows:
         rate, rate_is = float(SECOND), "exact"
     costs = node_costs(plan, rate)
@@ -282,11 +295,16 @@ def _stream(
     return StreamView(plan, tuple(views), plan_cost(plan, rate), took, rate_is, measured)
 
 
-def _rate(given: float | None, measured: Measured | None) -> tuple[float, RateIs]:
+def _rate(
+    given: float | None, measured: Measured | None, statistics: StreamStatistics | None
+) -> tuple[float, RateIs]:
     if given:
         return given, "given"
     if measured is not None and measured.event_rate:
         return measured.event_rate, "measured"
+    if statistics is not None:
+        is_assumed = statistics.rate.source == "assumed"
+        return statistics.rate.value, "assumed" if is_assumed else "measured"
     return ASSUMED_RATE, "assumed"
 
 

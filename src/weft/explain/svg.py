@@ -1,17 +1,18 @@
-"""EXPLAIN as a drawing: stream → nodes → weave groups → queries, and bars for the cost.
+"""EXPLAIN as a drawing: stream → trees of nodes → weave groups → queries, and bars for the cost.
 
+A node that is computed from another stands below it, farther right, with a line from its parent.
 Many queries of one weave group share a box that names the first few; every box has a tooltip
 with the rest. Where a node has more weave groups than fit, the smallest share one box.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log2
 
 from weft.explain.axis import Axis
-from weft.explain.canvas import Canvas, Shade
+from weft.explain.canvas import Canvas, Shade, wrapped
 from weft.explain.cost import Cost
 from weft.explain.outline import FallbackNote, GroupView, NodeView, Outline, StreamView
 from weft.explain.wording import counted, duration, figure, some
@@ -19,10 +20,34 @@ from weft.explain.wording import counted, duration, figure, some
 _WIDTH, _MARGIN = 1240, 28
 _STREAM = (_MARGIN, 190)
 _NODES = (290, 280)
-_GROUPS = (630, 240)
-_QUERIES = (922, _WIDTH - _MARGIN - 922)
 _ROW, _ROW_GAP, _NODE, _NODE_GAP = 46, 10, 96, 26
+_TITLE_SIZE = 14
+_INDENT = 28
+"""How far a node stands to the right of the one that it is computed from."""
 _MOST_GROUPS, _MOST_FALLBACKS = 10, 8
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Where weave groups and queries begin: the deeper the trees of nodes, the farther right."""
+
+    depth: int
+
+    @property
+    def _shift(self) -> int:
+        return self.depth * _INDENT
+
+    @property
+    def width(self) -> int:
+        return _WIDTH + self._shift
+
+    @property
+    def groups(self) -> tuple[int, int]:
+        return 630 + self._shift, 240
+
+    @property
+    def queries(self) -> tuple[int, int]:
+        return 922 + self._shift, _WIDTH - _MARGIN - 922
 
 
 @dataclass(frozen=True)
@@ -42,10 +67,22 @@ class _Row:
 
 
 @dataclass(frozen=True)
+class _Branch:
+    """A node in the order of drawing, children after their parent."""
+
+    view: NodeView
+    depth: int
+    children: tuple[str, ...]
+    served: frozenset[str]
+    """The queries that read the node, or one that is computed from it."""
+
+
+@dataclass(frozen=True)
 class _Placed:
     """A node with its rows."""
 
-    view: NodeView
+    branch: _Branch
+    title: list[str]
     rows: tuple[_Row, ...]
     top: float
     height: float
@@ -53,69 +90,133 @@ class _Placed:
     axis: Axis
 
     @property
+    def view(self) -> NodeView:
+        return self.branch.view
+
+    @property
     def middle(self) -> float:
         return self.top + self.height / 2
+
+    @property
+    def left(self) -> float:
+        return _NODES[0] + self.branch.depth * _INDENT
+
+    @property
+    def right(self) -> float:
+        return self.left + _NODES[1]
+
+    @property
+    def box_height(self) -> float:
+        return _box_height(self.title)
+
+    def serves(self, only: str | None) -> bool:
+        return only is None or only in self.branch.served
 
 
 def svg(outline: Outline, only: str | None = None) -> str:
     """The drawing; with `only`, the rest of the plan is faded."""
-    canvas = Canvas(_WIDTH)
+    trees = [_branches(stream.nodes) for stream in outline.streams]
+    columns = _Columns(max((branch.depth for tree in trees for branch in tree), default=0))
+    canvas = Canvas(columns.width)
     top = float(_MARGIN)
-    for stream in outline.streams:
-        top = _stream(canvas, stream, top, only) + 36
+    for stream, tree in zip(outline.streams, trees, strict=True):
+        top = _stream(canvas, columns, stream, tree, top, only) + 36
     if outline.fallbacks:
-        top = _fallbacks(canvas, outline.fallbacks, top, only) + 20
+        top = _fallbacks(canvas, columns, outline.fallbacks, top, only) + 20
     if not outline.streams and not outline.fallbacks:
         canvas.text(_MARGIN, top + 14, "no query is registered", size=14)
         top += 40
     return canvas.document(top)
 
 
-def _stream(canvas: Canvas, stream: StreamView, top: float, only: str | None) -> float:
+def _branches(nodes: Sequence[NodeView]) -> list[_Branch]:
+    """The trees of nodes, each child after its parent and before its parent's next child."""
+    children: dict[str | None, list[NodeView]] = {}
+    for node in nodes:
+        children.setdefault(node.parent, []).append(node)
+
+    def below(node: NodeView, depth: int) -> list[_Branch]:
+        inner = [
+            branch for child in children.get(node.label, []) for branch in below(child, depth + 1)
+        ]
+        labels = tuple(child.label for child in children.get(node.label, []))
+        served = frozenset(node.names).union(*(branch.served for branch in inner))
+        return [_Branch(node, depth, labels, served), *inner]
+
+    return [branch for root in children.get(None, []) for branch in below(root, 0)]
+
+
+def _stream(
+    canvas: Canvas,
+    columns: _Columns,
+    stream: StreamView,
+    tree: Sequence[_Branch],
+    top: float,
+    only: str | None,
+) -> float:
     for (left, _), heading in zip(
-        (_STREAM, _NODES, _GROUPS, _QUERIES),
+        (_STREAM, _NODES, columns.groups, columns.queries),
         ("stream", "nodes (level 1)", "weave groups (level 2)", "queries (level 3)"),
         strict=True,
     ):
         canvas.text(left, top + 10, heading, size=12, colour="#64748b")
-    placed = list(_place(stream, top + 26))
+    placed = list(_place(stream, tree, top + 26))
     bottom = max((node.top + node.height for node in placed), default=top + 26 + _NODE)
     first = placed[0].top if placed else top + 26
     centre = (first + bottom) / 2
+    _tree_edges(canvas, placed, centre, only)
     for node in placed:
-        related = only is None or only in node.view.names
-        canvas.curve(
-            (_STREAM[0] + _STREAM[1], centre),
-            (_NODES[0], node.middle),
-            node.shade.line,
-            _thickness(len(node.view.readers)),
-            faded=not related,
-        )
-        _distinct_edges(canvas, node, placed, only)
+        _distinct_edges(canvas, columns, node, placed, only)
     for node in placed:
-        _node(canvas, node, only)
+        _node(canvas, columns, node, only)
     _source(canvas, stream, centre)
     return _cost_bars(canvas, stream, bottom + 30)
 
 
-def _place(stream: StreamView, top: float) -> Iterator[_Placed]:
-    for number, node in enumerate(stream.nodes):
+def _tree_edges(canvas: Canvas, placed: Sequence[_Placed], centre: float, only: str | None) -> None:
+    """From the stream to the nodes that read its rows, and from each node to those below it."""
+    by_label = {node.view.label: node for node in placed}
+    for node in placed:
+        weight, faded = _thickness(len(node.branch.served)), not node.serves(only)
+        if node.view.parent is None:
+            source = (_STREAM[0] + _STREAM[1], centre)
+            canvas.curve(source, (node.left, node.middle), node.shade.line, weight, faded=faded)
+        else:
+            parent = by_label[node.view.parent]
+            start = (parent.left + _INDENT / 2, parent.middle + parent.box_height / 2)
+            canvas.elbow(start, (node.left, node.middle), parent.shade.line, weight, faded=faded)
+
+
+def _place(stream: StreamView, tree: Sequence[_Branch], top: float) -> Iterator[_Placed]:
+    for number, branch in enumerate(tree):
+        node = branch.view
         ranked = sorted(node.groups, key=lambda group: -len(group.queries))
         shown = node.groups
         rest: tuple[GroupView, ...] = ()
         if len(ranked) > _MOST_GROUPS:
-            kept = {group.label for group in ranked[: _MOST_GROUPS - 1]}
-            shown = tuple(group for group in node.groups if group.label in kept)
-            rest = tuple(group for group in node.groups if group.label not in kept)
+            largest = {group.label for group in ranked[: _MOST_GROUPS - 1]}
+            shown = tuple(group for group in node.groups if group.label in largest)
+            rest = tuple(group for group in node.groups if group.label not in largest)
         together = [(group,) for group in shown] + ([rest] if rest else [])
         needed = len(together) * (_ROW + _ROW_GAP) - _ROW_GAP
-        height = max(_NODE, needed)
+        title = wrapped(_title(node), _NODES[1], _TITLE_SIZE, bold=True)
+        height = max(_box_height(title), needed)
         first = top + (height - needed) / 2
         rows = tuple(
             _Row(groups, first + place * (_ROW + _ROW_GAP)) for place, groups in enumerate(together)
         )
-        yield _Placed(node, rows, top, height, Shade.of(number), stream.axis)
+        yield _Placed(branch, title, rows, top, height, Shade.of(number), stream.axis)
         top += height + _NODE_GAP
+
+
+def _title(node: NodeView) -> str:
+    """The line to its parent says where a node comes from."""
+    kind = ", an intermediate" if node.node.intermediate else ""
+    return f"{node.label} · {node.heading}{kind}"
+
+
+def _box_height(title: Sequence[str]) -> float:
+    return _NODE + (len(title) - 1) * _TITLE_SIZE * 1.5
 
 
 def _source(canvas: Canvas, stream: StreamView, centre: float) -> None:
@@ -135,22 +236,30 @@ def _source(canvas: Canvas, stream: StreamView, centre: float) -> None:
         box.line(f"plan version {version}" if version else "not run yet", quiet=True)
 
 
-def _node(canvas: Canvas, placed: _Placed, only: str | None) -> None:
+def _node(canvas: Canvas, columns: _Columns, placed: _Placed, only: str | None) -> None:
     node = placed.view
-    related = only is None or only in node.names
-    top = placed.middle - _NODE / 2
     for row in placed.rows:
-        _row(canvas, placed, row, only)
-    with canvas.box(_NODES[0], top, _NODES[1], _NODE, placed.shade, faded=not related) as box:
+        _row(canvas, columns, placed, row, only)
+    height = placed.box_height
+    top, faded = placed.middle - height / 2, not placed.serves(only)
+    with canvas.box(placed.left, top, _NODES[1], height, placed.shade, faded=faded) as box:
         box.title = "\n".join(
             [f"{node.label} {node.title}", *(partial.label for partial in node.partials)]
         )
-        box.line(f"{node.label} · {node.title}", bold=True, size=14)
+        box.paragraph(placed.title, bold=True, size=_TITLE_SIZE)
         box.line(f"fragments {_fragments(node, placed.axis)}")
         bits = len(node.node.predicates)
         carried = counted(len(node.partials) + 1, "partial")
         box.line(f"{carried}, {counted(bits, 'predicate')}" if bits else carried)
-        box.line(f"read by {counted(len(node.readers), 'query', 'queries')}", quiet=True)
+        box.line(f"read by {_readers(placed.branch)}", quiet=True)
+
+
+def _readers(branch: _Branch) -> str:
+    queries = counted(len(branch.view.readers), "query", "queries")
+    nodes = counted(len(branch.children), "node")
+    if not branch.children:
+        return queries
+    return f"{nodes} and {queries}" if branch.view.readers else nodes
 
 
 def _fragments(node: NodeView, axis: Axis) -> str:
@@ -163,7 +272,7 @@ def _fragments(node: NodeView, axis: Axis) -> str:
     return f"at {len(fragments.classes)} edge classes, {rate}"
 
 
-def _row(canvas: Canvas, placed: _Placed, row: _Row, only: str | None) -> None:
+def _row(canvas: Canvas, columns: _Columns, placed: _Placed, row: _Row, only: str | None) -> None:
     queries = [query for group in row.groups for query in group.queries]
     names = [query.name for query in queries]
     related = only is None or only in names
@@ -171,18 +280,19 @@ def _row(canvas: Canvas, placed: _Placed, row: _Row, only: str | None) -> None:
         names.sort(key=lambda name: name != only)
         queries.sort(key=lambda query: query.name != only)
     weight = _thickness(row.queries)
-    start = (_NODES[0] + _NODES[1], placed.middle)
-    canvas.curve(start, (_GROUPS[0], row.middle), placed.shade.line, weight, faded=not related)
-    ends = (_GROUPS[0] + _GROUPS[1], row.middle), (_QUERIES[0], row.middle)
+    (groups, groups_width), (queries_left, queries_width) = columns.groups, columns.queries
+    start = (placed.right, placed.middle)
+    canvas.curve(start, (groups, row.middle), placed.shade.line, weight, faded=not related)
+    ends = (groups + groups_width, row.middle), (queries_left, row.middle)
     canvas.curve(*ends, placed.shade.line, weight, faded=not related)
     white = Shade(placed.shade.line, "#ffffff")
-    with canvas.box(_GROUPS[0], row.top, _GROUPS[1], _ROW, white, faded=not related) as box:
+    with canvas.box(groups, row.top, groups_width, _ROW, white, faded=not related) as box:
         head, below = _group_lines(row, placed.axis)
         box.title = below
         box.line(head, bold=True)
         box.line(below)
     with canvas.box(
-        _QUERIES[0], row.top, _QUERIES[1], _ROW, placed.shade, faded=not related
+        queries_left, row.top, queries_width, _ROW, placed.shade, faded=not related
     ) as box:
         box.title = "\n".join(f"{q.name}: {placed.axis.window(q.window)}" for q in queries)
         if len(queries) == 1:
@@ -202,7 +312,9 @@ def _group_lines(row: _Row, axis: Axis) -> tuple[str, str]:
     return head, group.predicate or "all rows"
 
 
-def _distinct_edges(canvas: Canvas, node: _Placed, placed: list[_Placed], only: str | None) -> None:
+def _distinct_edges(
+    canvas: Canvas, columns: _Columns, node: _Placed, placed: list[_Placed], only: str | None
+) -> None:
     """From a node for count(distinct) to the weave groups of other nodes that read it."""
     if not node.view.distinct:
         return
@@ -212,8 +324,8 @@ def _distinct_edges(canvas: Canvas, node: _Placed, placed: list[_Placed], only: 
             names = {query.name for group in row.groups for query in group.queries}
             if readers & names:
                 canvas.curve(
-                    (_NODES[0] + _NODES[1], node.middle),
-                    (_GROUPS[0], row.middle),
+                    (node.right, node.middle),
+                    (columns.groups[0], row.middle),
                     node.shade.line,
                     1.5,
                     dashed=True,
@@ -254,7 +366,11 @@ def _bars(cost: Cost) -> tuple[tuple[str, float, str], ...]:
 
 
 def _fallbacks(
-    canvas: Canvas, notes: tuple[FallbackNote, ...], top: float, only: str | None
+    canvas: Canvas,
+    columns: _Columns,
+    notes: tuple[FallbackNote, ...],
+    top: float,
+    only: str | None,
 ) -> float:
     canvas.text(_MARGIN, top + 10, "not shared: plain streaming queries of their own", size=13)
     shown = notes[:_MOST_FALLBACKS]
@@ -262,7 +378,8 @@ def _fallbacks(
     y = top + 22
     for note in shown:
         faded = only is not None and only != note.query
-        with canvas.box(_MARGIN, y, _WIDTH - 2 * _MARGIN, 30, shade, faded=faded) as box:
+        with canvas.box(_MARGIN, y, columns.width - 2 * _MARGIN, 30, shade, faded=faded) as box:
+            box.title = note.reason
             box.line(f"{note.query} on {note.stream}: {note.reason}")
         y += 38
     if len(notes) > len(shown):

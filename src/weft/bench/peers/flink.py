@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from weft.bench.measure import Measurement
+from weft.bench.measuring.measure import Measurement
+from weft.bench.measuring.scratch import fresh
 from weft.bench.peers import flink_job
-from weft.bench.scratch import fresh
 from weft.workloads.stored import StoredStream
 from weft.workloads.windows import Window, WindowQuery
 

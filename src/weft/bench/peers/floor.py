@@ -8,14 +8,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from weft.bench.measure import (
+from weft.bench.measuring.measure import (
     Measurement,
     data_batches,
     input_rows,
     phase_seconds,
     seconds_from_first_batch,
 )
-from weft.bench.scratch import fresh
+from weft.bench.measuring.scratch import fresh
 from weft.workloads.events import WATERMARK
 from weft.workloads.stored import StoredStream
 

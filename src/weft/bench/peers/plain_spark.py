@@ -13,14 +13,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from weft.bench.measure import (
+from weft.bench.measuring.measure import (
     Measurement,
     data_batches,
     input_rows,
     phase_seconds,
     seconds_from_first_batch,
 )
-from weft.bench.scratch import fresh
+from weft.bench.measuring.scratch import fresh
 from weft.workloads.events import WATERMARK
 from weft.workloads.named import Named
 from weft.workloads.stored import StoredStream

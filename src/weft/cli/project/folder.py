@@ -68,17 +68,22 @@ def load(folder: Path) -> Project:
     """Read and check `weft.yaml`; raises `InvalidProject` with all that is wrong."""
     file = folder / FILE
     if not file.is_file():
-        detail = f"{folder} holds no {FILE}; `weft init {folder}` writes a small project"
+        detail = f"there is no {FILE} in {folder}; `weft init {folder}` writes a small project"
         raise ProjectError("PROJECT", detail=detail)
     try:
         located = read_yaml(file.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        detail = f"it is no YAML: {error.problem or error}"
+        detail = f"this is not valid YAML: {error.problem or error}"
         raise InvalidProject([Problem(FILE, line, column, "PROJECT", detail)]) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InvalidProject([Problem(FILE, 1, 1, "PROJECT", f"it is no YAML: {error}")]) from None
+    except UnicodeDecodeError as error:
+        detail = f"the file is not UTF-8 text: {error.reason} at byte {error.start}"
+        raise InvalidProject([Problem(FILE, 1, 1, "PROJECT", detail)]) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        why = "values are nested too deeply" if isinstance(error, RecursionError) else str(error)
+        detail = f"this is not valid YAML: {why}"
+        raise InvalidProject([Problem(FILE, 1, 1, "PROJECT", detail)]) from None
     problems = list(validate(located))
     if problems:
         raise InvalidProject(problems)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import difflib
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from weft import sinks
+from weft.cli.output import first_line
 from weft.cli.project.folder import Project, Relation, absolute
 from weft.cli.project.problems import InvalidProject, Problem
 from weft.errors import WeftError
 from weft.runtime.api.weft import Weft
 from weft.runtime.sinks.sinks import Sink
+
+FORMATS = ("csv", "json", "orc", "parquet", "rate", "socket", "text", "xml")
+"""The formats that Spark reads without further packages."""
+_UNKNOWN_FORMAT = ("DATA_SOURCE_NOT_FOUND", "ClassNotFoundException")
 
 
 def open_weft(spark: SparkSession, project: Project) -> Weft:
@@ -47,13 +54,13 @@ def add_relations(weft: Weft, spark: SparkSession, project: Project) -> None:
     for stream in project.streams:
         try:
             weft.add_stream(stream.name, _open_stream(spark, stream), stream.time, stream.watermark)
-        except (WeftError, PySparkException) as error:
-            problems.append(_problem(project, error, "streams", stream.name))
+        except (WeftError, PySparkException, Py4JError) as error:
+            problems.append(_problem(project, error, "streams", stream))
     for table in project.tables:
         try:
             weft.add_table(table.name, _open_table(spark, table))
-        except (WeftError, PySparkException) as error:
-            problems.append(_problem(project, error, "tables", table.name))
+        except (WeftError, PySparkException, Py4JError) as error:
+            problems.append(_problem(project, error, "tables", table))
     if problems:
         raise InvalidProject(problems)
 
@@ -74,18 +81,34 @@ def _open_table(spark: SparkSession, table: Relation) -> DataFrame:
 
 
 def _problem(
-    project: Project, error: WeftError | PySparkException, kind: str, name: str
+    project: Project, error: WeftError | PySparkException | Py4JError, kind: str, relation: Relation
 ) -> Problem:
+    """What is wrong with a stream or a table, at its place in `weft.yaml`."""
     if isinstance(error, WeftError):
-        line, column = project.located.place((kind, name))
+        line, column = project.located.place((kind, relation.name))
         return Problem("weft.yaml", line, column, error.error_class, error.message)
-    return project.problem(f"Spark cannot open '{name}': {first_line(error)}", kind, name)
+    cannot = f"Spark cannot open '{relation.name}'"
+    if any(sign in str(error) for sign in _UNKNOWN_FORMAT):
+        detail = f"{cannot}: {_unknown_format(relation.format)}"
+        return project.problem(detail, kind, relation.name, "format")
+    return project.problem(f"{cannot}: {_reason(error)}", kind, relation.name)
 
 
-def first_line(error: BaseException) -> str:
-    """What an error of Spark says, without its stack."""
+def _unknown_format(format: str) -> str:
+    similar = difflib.get_close_matches(format, FORMATS, n=1)
+    guess = f" (did you mean '{similar[0]}'?)" if similar else ""
+    return (
+        f"there is no format '{format}'{guess}. Spark comes with {', '.join(FORMATS)}; others, "
+        "such as kafka, need their package: see spark.jars.packages"
+    )
+
+
+def _reason(error: PySparkException | Py4JError) -> str:
+    """What Spark or Java says. The first line of py4j's own errors only names the call."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    if isinstance(error, Py4JError) and len(lines) > 1:
+        return lines[1].lstrip(": ")
+    return first_line(error)
 
 
 def sink_of(project: Project) -> Sink:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 Path = tuple[str | int, ...]
+_MOST_NODES = 100_000
 
 
 @dataclass
@@ -28,7 +29,8 @@ class Located:
 
 
 def read_yaml(text: str) -> Located:
-    """Read one document; raises `yaml.YAMLError`.
+    """Read one document; raises `yaml.YAMLError`, also for aliases that contain themselves or
+    multiply beyond measure.
 
     >>> read_yaml("a:\\n  b: 1\\n").place(["a", "b"])
     (2, 3)
@@ -38,25 +40,44 @@ def read_yaml(text: str) -> Located:
         node = loader.get_single_node()
         located = Located()
         if node is not None:
-            _walk(node, (), located)
+            _Walk(located).visit(node, ())
             located.value = loader.construct_document(node)
         return located
     finally:
         loader.dispose()
 
 
-def _walk(node: yaml.Node, path: Path, located: Located) -> None:
-    located.places.setdefault(path, _place(node))
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            inner = (*path, str(key.value))
-            if inner in located.places:
-                located.repeated.append(inner)
-            located.places[inner] = _place(key)
-            _walk(value, inner, located)
-    elif isinstance(node, yaml.SequenceNode):
-        for number, item in enumerate(node.value):
-            _walk(item, (*path, number), located)
+class _Walk:
+    """Notes where the keys and items of a document stand. An alias is walked wherever it is used."""
+
+    def __init__(self, located: Located) -> None:
+        self._located = located
+        self._around: list[yaml.Node] = []
+        self._visited = 0
+
+    def visit(self, node: yaml.Node, path: Path) -> None:
+        self._visited += 1
+        if any(node is outer for outer in self._around):
+            raise _refused("this alias contains itself", node)
+        if self._visited > _MOST_NODES:
+            raise _refused(f"with its aliases it has more than {_MOST_NODES:,} values", node)
+        self._located.places.setdefault(path, _place(node))
+        self._around.append(node)
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                inner = (*path, str(key.value))
+                if inner in self._located.places:
+                    self._located.repeated.append(inner)
+                self._located.places[inner] = _place(key)
+                self.visit(value, inner)
+        elif isinstance(node, yaml.SequenceNode):
+            for number, item in enumerate(node.value):
+                self.visit(item, (*path, number))
+        self._around.pop()
+
+
+def _refused(problem: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
 def _place(node: yaml.Node) -> tuple[int, int]:

@@ -37,33 +37,41 @@ class QueryFile:
 
 def read_queries(folder: Path) -> tuple[list[QueryFile], list[Problem]]:
     """All queries of a folder in the order of files and statements, and what is wrong."""
-    found: dict[str, QueryFile] = {}
+    queries: dict[str, QueryFile] = {}
     problems: list[Problem] = []
+    if not folder.is_dir():
+        detail = "this folder is missing; it holds the queries, each in a file NAME.sql"
+        problems.append(Problem(folder.name, None, None, "PROJECT", detail))
     for path in sorted(folder.glob("*.sql")):
         file = f"{path.parent.name}/{path.name}"
         try:
             parts = list(statements(path.read_text(encoding="utf-8")))
         except UnicodeDecodeError as error:
-            problems.append(Problem(file, None, None, "PARSE_ERROR", f"it is no UTF-8: {error}"))
+            detail = f"the file is not UTF-8 text: {error.reason} at byte {error.start}"
+            problems.append(Problem(file, None, None, "PARSE_ERROR", detail))
+            continue
+        except OSError as error:
+            detail = f"the file cannot be read: {error.strerror}"
+            problems.append(Problem(file, None, None, "PROJECT", detail))
             continue
         except SqlError as error:
             problems.append(Problem.of(error, file))
             continue
         for part in parts:
             query = QueryFile(part.name or path.stem, part.sql, path, part.line)
-            known = found.get(query.name)
+            same_name = queries.get(query.name)
             try:
                 check_name(query.name, "query")
-                if known is not None:
+                if same_name is not None:
                     raise CatalogError(
-                        "DUPLICATE_NAME", kind=f"query in {known.file}", name=query.name
+                        "DUPLICATE_NAME", kind=f"query in {same_name.file}", name=query.name
                     )
             except CatalogError as error:
                 error.line, error.column = 1 if part.line == 0 else 0, 1
                 problems.append(query.problem(error))
                 continue
-            found[query.name] = query
-    return list(found.values()), problems
+            queries[query.name] = query
+    return list(queries.values()), problems
 
 
 def same_query(first: str, second: str) -> bool:

@@ -1,4 +1,4 @@
-"""`weft register`, `drop` and `list`: the queries, also of a project that is running.
+"""`weft register` and `drop`: queries come and go, also in a project that is running.
 
 `register` writes `queries/NAME.sql` and the catalog, `drop` removes both. A process that runs
 the project takes either up at its next micro-batch. Spark is started only where the catalog
@@ -15,33 +15,25 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.table import Table
 
 from weft.algebra.query import Field, Query
-from weft.catalog.store import QueryRecord, check_name
-from weft.cli.output import console, print_json
+from weft.catalog.store import check_name
+from weft.cli.completing import Folder, query_names
+from weft.cli.output import Verbose
 from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import open_weft
-from weft.cli.project.queries import QueryFile, read_queries, remove_query, same_query, write_query
+from weft.cli.project.queries import QueryFile, read_queries, remove_query, write_query
 from weft.cli.project.recorded import Recorded, recorded
 from weft.cli.project.session import session
 from weft.errors import CatalogError, ProjectError
-from weft.explain.axis import ROWS, TIME
-from weft.runtime.planning.versions import ALWAYS
 from weft.sql import bind, statements
-
-NEW, CHANGED, ORPHAN = "new", "changed", "orphan"
-_NOTES = {
-    NEW: "`weft run` will register it",
-    CHANGED: "its file changed: `weft run` will register it anew",
-    ORPHAN: "it has no file: `weft run` will drop it",
-}
 
 
 def register(
-    folder: Path = typer.Argument(..., metavar="DIR", help="A project folder."),
+    folder: Folder,
     name: str = typer.Argument(..., metavar="NAME", help="The query's name."),
     file: str = typer.Argument(..., metavar="FILE.sql", help="Its SQL; - is standard input."),
+    verbose: Verbose = False,
 ) -> None:
     """Add a query, also to a project that another process is running."""
     project = load(folder)
@@ -66,8 +58,10 @@ def register(
 
 
 def drop(
-    folder: Path = typer.Argument(..., metavar="DIR", help="A project folder."),
-    name: str = typer.Argument(..., metavar="NAME", help="The query's name."),
+    folder: Folder,
+    name: str = typer.Argument(
+        ..., metavar="NAME", help="The query's name.", autocompletion=query_names
+    ),
 ) -> None:
     """Remove a query and its file, also from a project that another process is running."""
     project = load(folder)
@@ -83,80 +77,6 @@ def drop(
     if own is not None:
         remove_query(own)
     print(f"dropped {name}")
-
-
-def list_queries(
-    folder: Path = typer.Argument(..., metavar="DIR", help="A project folder."),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
-) -> None:
-    """Show the queries and their status."""
-    project = load(folder)
-    known, _ = read_queries(project.queries)
-    record = recorded(project)
-    rows = _rows(known, record.live() if record is not None else [])
-    if as_json:
-        print_json(rows)
-        return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("query", "status", "file", "late", "complete from", "detail"):
-        table.add_column(heading, justify="right" if heading == "late" else "left")
-    counting = _counting_rows(record)
-    for row in rows:
-        since = row["complete_from"]
-        point = ROWS.point if row["name"] in counting else TIME.point
-        table.add_row(
-            row["name"],
-            row["status"],
-            row["file"] or "–",
-            f"{row['late']:,}",
-            "–" if since is None else point(since),
-            row["detail"],
-        )
-    console().print(table if rows else "no query is registered")
-
-
-def _counting_rows(record: Recorded | None) -> set[str]:
-    """The queries over windows of rows, for which row numbers stand where others have times."""
-    commits = record.commits() if record is not None else ()
-    plans = (log.plan(last.plan_version) for log, last in commits)
-    return {query.name for plan in plans for query in plan.queries if query.counts_rows}
-
-
-def _rows(files: list[QueryFile], live: list[QueryRecord]) -> list[dict[str, Any]]:
-    by_name = {query.name: query for query in files}
-    rows = []
-    for record in live:
-        file = by_name.pop(record.name, None)
-        status, detail = record.status, record.detail
-        if file is None:
-            status, detail = ORPHAN, detail or _NOTES[ORPHAN]
-        elif not same_query(file.sql, record.sql):
-            status, detail = CHANGED, _NOTES[CHANGED]
-        since = record.complete_from
-        rows.append(
-            {
-                "name": record.name,
-                "status": status,
-                "file": file.file if file else None,
-                "late": record.late,
-                "complete_from": None if since is None or since == ALWAYS else since,
-                "detail": detail,
-                "sql": record.sql,
-            }
-        )
-    rows += [
-        {
-            "name": file.name,
-            "status": NEW,
-            "file": file.file,
-            "late": 0,
-            "complete_from": None,
-            "detail": _NOTES[NEW],
-            "sql": file.sql,
-        }
-        for file in by_name.values()
-    ]
-    return rows
 
 
 def _one_statement(file: str, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -9,11 +10,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from weft.cli.output import first_line, is_verbose
 from weft.runtime.run.class_archive import java_options
 
 _KEPT_LINES = 15
+_PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def cores() -> int:
@@ -51,6 +55,8 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
                 inner.conf.set(key, value)
         yield inner
         return
+    if not is_verbose():
+        _quiet_python()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(f"weft {name}")
@@ -59,10 +65,33 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
     with _quiet_java():
         spark = builder.getOrCreate()
     try:
-        spark.sparkContext.setLogLevel("ERROR")
+        spark.sparkContext.setLogLevel("WARN" if is_verbose() else "ERROR")
         yield spark
     finally:
         spark.stop()
+
+
+def _quiet_python() -> None:
+    """Keeps the logs of pyspark and py4j off the terminal: what they log, weft says in a line.
+
+    pyspark logs every query that Spark refuses, with plan and stack; py4j a connection that a
+    second Ctrl-C cuts. weft's own warnings are a line each, without a traceback.
+    """
+    for name in _PYSPARK_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine())
+    logging.getLogger("weft").addHandler(handler)
+
+
+class _OneLine(logging.Formatter):
+    """A warning in a line, with what an exception says but without its traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        error = record.exc_info[1] if record.exc_info else None
+        line = f"weft: {record.getMessage()}"
+        return f"{line}: {first_line(error)}" if error is not None else line
 
 
 @contextmanager
@@ -70,27 +99,30 @@ def _quiet_java() -> Iterator[None]:
     """Sends what Java says on standard error to a file; if it does not start, shows the end.
 
     Java inherits the file for its life, so its log does not mix with a command's output.
-    `WEFT_SPARK_LOG` names a file to keep.
+    `WEFT_SPARK_LOG` names a file to keep; `--verbose` shows the log on the terminal.
     """
     chosen = os.environ.get("WEFT_SPARK_LOG")
+    if is_verbose() and not chosen:
+        yield
+        return
     descriptor, name = (
         (os.open(chosen, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), chosen)
         if chosen
         else tempfile.mkstemp(prefix="weft-spark-", suffix=".log")
     )
     sys.stderr.flush()
-    kept = os.dup(2)
+    terminal = os.dup(2)
     os.dup2(descriptor, 2)
     try:
         yield
-    except BaseException:
-        os.dup2(kept, 2)
+    except Exception:
+        os.dup2(terminal, 2)
         lines = Path(name).read_text(errors="replace").splitlines()
         print("\n".join(lines[-_KEPT_LINES:]), file=sys.stderr)
         raise
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(terminal, 2)
+        os.close(terminal)
         os.close(descriptor)
         if not chosen:
             os.unlink(name)

@@ -16,7 +16,14 @@ from weft.cli.project.problems import Problem
 from weft.runtime.settings import Settings
 
 FILE = "weft.yaml"
-_KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+_KINDS = {dict: "a mapping", list: "a list", str: "a string", bool: "true or false"}
+_TYPES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a string",
+    "number": "a number",
+    "boolean": "true or false",
+}
 
 
 def validate(located: Located) -> Iterator[Problem]:
@@ -27,7 +34,7 @@ def validate(located: Located) -> Iterator[Problem]:
         return Problem(FILE, line, column, "PROJECT", detail)
 
     for path in located.repeated:
-        yield at(path, f"'{path[-1]}' stands here twice")
+        yield at(path, f"'{path[-1]}' is given twice")
     for error in Draft202012Validator(_schema()).iter_errors(located.value):
         for key, detail in _explained(error):
             yield at([*error.absolute_path, *key], detail)
@@ -36,7 +43,7 @@ def validate(located: Located) -> Iterator[Problem]:
     known = [f.name for f in fields(Settings)]
     for name in settings if isinstance(settings, dict) else ():
         if name not in known:
-            detail = f"there is no setting '{name}'; known: {', '.join(known)}"
+            detail = f"there is no setting '{name}'; the settings are {', '.join(known)}"
             yield at(["settings", name], detail)
 
 
@@ -44,30 +51,33 @@ def _explained(error: ValidationError) -> Iterator[tuple[list[str], str]]:
     """An objection in our words, with the key it is about where that is not its path."""
     where = ".".join(str(part) for part in error.absolute_path) or FILE
     schema: Any = error.schema
-    found: Any = error.instance
+    instance: Any = error.instance
     if error.validator == "additionalProperties":
         known = list(schema["properties"])
-        for name in found:
+        for name in instance:
             if name not in known:
-                yield [name], f"'{name}' is unknown here; known: {', '.join(known)}"
+                yield [name], f"'{name}' is not a key here; the keys are {', '.join(known)}"
     elif error.validator == "required":
-        yield [], f"{where} lacks '{error.message.split(chr(39))[1]}'"
+        yield [], f"{where} needs the key '{error.message.split(chr(39))[1]}'"
     elif error.validator == "oneOf":
         yield [], str(schema["description"])
     elif error.validator == "pattern":
         detail = "use letters, digits, '_', '-' and '.', beginning with a letter or '_'"
-        yield [], f"'{found}' is no name: {detail}"
+        yield [], f"'{instance}' is not a valid name: {detail}"
     elif error.validator == "type":
         wanted: Any = error.validator_value
-        kinds = wanted if isinstance(wanted, str) else " or ".join(wanted)
-        yield [], f"{where} must be of type {kinds}, not {_kind(found)}"
+        names = [wanted] if isinstance(wanted, str) else wanted
+        kinds = " or ".join(_TYPES[name] for name in names)
+        yield [], f"{where} must be {kinds}, not {_kind(instance)}"
+    elif error.validator in ("minProperties", "minItems", "minLength"):
+        yield [], f"{where} is empty"
     else:
         yield [], f"{where}: {error.message}"
 
 
 def _kind(value: Any) -> str:
     if value is None:
-        return "empty"
+        return "nothing"
     return _KINDS.get(type(value), "a number" if isinstance(value, (int, float)) else "other")
 
 

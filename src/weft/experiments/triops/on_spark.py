@@ -18,8 +18,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.bench import loom
-from weft.bench.session import session
+from weft.bench.measuring import loom
+from weft.bench.measuring.session import session
 from weft.experiments.reproduction import Claim, Data, Progress
 from weft.explain.cost import NodeCost, node_costs
 from weft.workloads.events import events

@@ -42,8 +42,9 @@ class QueryHandle:
         return self._now().detail
 
     @property
-    def late(self) -> int:
-        """How many (row, window) pairs came too late for it; for row windows, how many rows."""
+    def late_pairs(self) -> int:
+        """How many (row, window) pairs came too late for it. A late row counts for every window
+        that it missed; with row windows once, since it has no number and so is in no window."""
         return self._now().late
 
     @property

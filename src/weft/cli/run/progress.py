@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -19,6 +19,7 @@ from weft.algebra.numbered import source_name
 from weft.explain.wording import counted, figure, instant, size_text
 
 Step = Mapping[str, Any]
+_WIDEST = 1000
 
 
 @dataclass
@@ -60,18 +61,19 @@ class Tally:
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, int, str]] = set()
+        """The steps of the last list: what has left the list of recent steps does not come back."""
         self.totals: dict[str, Totals] = {}
 
     def add(self, steps: Iterable[Step]) -> list[Step]:
         """Count the steps that are new; these are returned."""
         new = []
-        for step in steps:
-            key = (step["stream"], step["batch"], step["kind"])
+        listed = {(step["stream"], step["batch"], step["kind"]): step for step in steps}
+        for key, step in listed.items():
             if key not in self._seen:
-                self._seen.add(key)
                 total = self.totals.setdefault(step["stream"], Totals(step["stream"]))
                 total.add(step)
                 new.append(step)
+        self._seen = set(listed)
         return new
 
     def summary(self) -> str:
@@ -93,10 +95,11 @@ class Display(Protocol):
     def __enter__(self) -> Display: ...
     def __exit__(self, *_: object) -> None: ...
     def update(self, tally: Tally, new: list[Step]) -> None: ...
+    def say(self, line: str) -> None: ...
 
 
 class Lines:
-    """A line per step, or a JSON object per step."""
+    """A line per step, or a JSON object per step; anything else goes to standard error."""
 
     def __init__(self, as_json: bool = False) -> None:
         self._as_json = as_json
@@ -110,6 +113,10 @@ class Lines:
     def update(self, tally: Tally, new: list[Step]) -> None:
         for step in new:
             print(json.dumps(dict(step)) if self._as_json else step_line(step), flush=True)
+
+    def say(self, line: str) -> None:
+        if not self._as_json or sys.stderr.isatty():
+            print(line, file=sys.stderr, flush=True)
 
 
 def step_line(step: Step) -> str:
@@ -137,39 +144,63 @@ def watermark_text(step: Step) -> str:
 
 
 class LiveTable:
-    """A moving bar and a table of all streams."""
+    """A moving bar and the figures of all streams."""
 
     def __init__(self, title: str, console: Console) -> None:
         self._title, self._started = title, time.monotonic()
         self._tally = Tally()
-        self._live = Live(self._render(), console=console, refresh_per_second=8)
+        self._ended = False
+        self._live = Live(console=console, refresh_per_second=8, get_renderable=self._render)
 
     def __enter__(self) -> LiveTable:
         self._live.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.update(self._render(ended=True))
+        self._ended = True
+        self._live.refresh()
         self._live.__exit__(None, None, None)
 
     def update(self, tally: Tally, new: list[Step]) -> None:
         self._tally = tally
-        self._live.update(self._render())
 
-    def _render(self, ended: bool = False) -> RenderableType:
+    def say(self, line: str) -> None:
+        self._live.console.print(Text(line))
+
+    def _render(self) -> RenderableType:
         elapsed = time.monotonic() - self._started
         steps = sum(total.steps for total in self._tally.totals.values())
         head = Table.grid(padding=(0, 2))
+        ended = self._ended
         bar = ProgressBar(total=1.0 if ended else None, completed=1.0, width=24, pulse=not ended)
         head.add_row(
             Text(self._title, style="bold"), bar, f"{elapsed:.0f} s", counted(steps, "step")
         )
-        return Group(head, streams_table(self._tally)) if steps else head
+        return Group(head, StreamFigures(self._tally)) if steps else head
+
+
+class StreamFigures:
+    """The last figures of every stream: a table where it fits, else a few lines for each."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        table = streams_table(self._tally)
+        if (
+            console.measure(table, options=options.update_width(_WIDEST)).maximum
+            <= options.max_width
+        ):
+            yield table
+        else:
+            yield Text("\n".join(line for t in self._tally.totals.values() for line in _block(t)))
 
 
 def streams_table(tally: Tally) -> Table:
-    """The last figures of every stream."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
+    """The last figures of every stream in a row each."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
     headings = (
         "stream",
         "batch",
@@ -178,20 +209,21 @@ def streams_table(tally: Tally) -> Table:
         "batch time",
         "results",
         "results/s",
-        "late",
+        "late rows",
         "state",
         "kernel",
+        "watermark",
     )
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "stream" else "right")
-    table.add_column("watermark")
+        left = heading in ("stream", "watermark")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     for total in tally.totals.values():
         last, data = total.last, total.last_data
         table.add_row(
             total.stream,
             str(last["batch"]),
             f"{total.rows:,}",
-            figure(data["rows"] / data["seconds"]) if data["seconds"] else "–",
+            _rows_per_second(data),
             f"{data['seconds']:.2f} s",
             f"{total.results:,}",
             figure(total.results_per_second),
@@ -201,6 +233,24 @@ def streams_table(tally: Tally) -> Table:
             watermark_text(last).removeprefix("watermark "),
         )
     return table
+
+
+def _block(total: Totals) -> Iterator[str]:
+    """The figures of a stream in lines that fit a narrow terminal."""
+    last, data = total.last, total.last_data
+    yield (
+        f"{total.stream}: batch {data['batch']} took {data['seconds']:.2f} s, "
+        f"{_rows_per_second(data)} rows/s"
+    )
+    yield (
+        f"  so far {counted(total.rows, 'row')}, {counted(total.results, 'result')}, "
+        f"{counted(total.late_rows, 'late row')}"
+    )
+    yield f"  {watermark_text(last)}, state {size_text(last['state_bytes'])}"
+
+
+def _rows_per_second(step: Step) -> str:
+    return figure(step["rows"] / step["seconds"]) if step["seconds"] else "–"
 
 
 def display(title: str, as_json: bool = False) -> Display:

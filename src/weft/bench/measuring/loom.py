@@ -11,13 +11,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import weft
-from weft.bench.measure import (
+from weft.bench.measuring.measure import (
     Measurement,
     data_batches,
     phase_seconds,
     seconds_from_first_batch,
 )
-from weft.bench.scratch import fresh
+from weft.bench.measuring.scratch import fresh
 from weft.workloads.events import WATERMARK
 from weft.workloads.named import Named
 

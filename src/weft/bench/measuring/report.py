@@ -10,7 +10,7 @@ from typing import Any, Literal
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
-from weft.bench.measure import Measurement
+from weft.bench.measuring.measure import Measurement
 
 Direction = Literal["at least", "at most"]
 

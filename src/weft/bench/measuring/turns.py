@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from weft.bench.measure import Measurement, combine
-from weft.bench.report import rate
+from weft.bench.measuring.measure import Measurement, combine
+from weft.bench.measuring.report import rate
 from weft.workloads.stored import StoredStream
 
 Say = Callable[[str], None]
