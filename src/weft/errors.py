@@ -24,6 +24,12 @@ MESSAGES: dict[str, str] = {
     "BAD_TIME": "the window must be over the stream's event time '{time}', not {found}",
     "UNSUPPORTED": "{detail}",
     "INVALID_QUERY": "Spark refuses the query: {detail}",
+    "NO_STREAM": "the query reads no stream; streams and tables: {known}",
+    "DUPLICATE_COLUMN": "{detail}",
+    "RESERVED_COLUMN": "column '{column}' of stream '{name}' starts with '{prefix}', which weft "
+    "uses for its own columns; rename it",
+    "UNSAFE_SQL": "{detail}. Queries may do this only with the setting allow_unsafe_sql=True",
+    "SESSION_SETTING": "the session has {key}={value}: {detail}. Set it to {wanted}",
     "DUPLICATE_NAME": "a {kind} named '{name}' exists already",
     "BAD_NAME": "'{name}' is no name for a {kind}: {detail}",
     "UNKNOWN_QUERY": "there is no query '{name}'; known: {known}",

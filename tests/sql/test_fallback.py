@@ -17,7 +17,7 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         (grouped("sum(DISTINCT price)"), "sum(DISTINCT …) has no partial form"),
         (grouped("count(DISTINCT tags)"), "count of a array<string> has no shared form"),
         (grouped("max_by(price, d, 2)"), "max_by of 3 arguments"),
-        (grouped("approx_percentile(price, price)"), "no number"),
+        (grouped("approx_percentile(price, price)"), "not a number"),
         (grouped("approx_percentile(price, 2)"), "these parameters"),
         (grouped("first(price, ok)"), "second argument"),
         (grouped("max(window.end)"), "the window inside an aggregate"),
@@ -33,7 +33,12 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         (grouped("count(*)", where="EXISTS (SELECT 1)"), "subquery"),
         (grouped("(SELECT max(price) FROM bids)"), "subquery"),
         (grouped("transform(tags, x -> x)"), "'->'"),
-        (grouped("reduce(tags, 0, (a, b) -> a)"), "'->'"),
+        (grouped("reduce(tags, 0, (a, b) -> a)"), "a lambda ('->')"),
+        (grouped("count(*)", where="exists(tags, x -> x = 'a')"), "a lambda ('->')"),
+        (grouped("count(*)", where="NOT EXISTS (TABLE people)"), "subquery"),
+        (grouped("count(*)", where="channel = '${limit}'"), "${…} is replaced by Spark"),
+        (grouped("count(*)", where="price > ${limit}"), "${…} is replaced by Spark"),
+        (grouped("round(number => d)"), "a named argument"),
         (grouped("count(*)", having="count(*)"), "HAVING with a bigint"),
         (grouped("NULL AS nothing"), "a result column of type void"),
         (grouped("map('n', count(*)) AS m"), "a result column of type map"),
@@ -44,7 +49,7 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         (grouped("count(*)") + " LIMIT 3", "LIMIT has no shared form"),
         (grouped("DISTINCT count(*)"), "SELECT DISTINCT has no shared form"),
         (grouped("/*+ COALESCE(1) */ count(*)"), "hints have no shared form"),
-        (grouped("count(*)", keys="auction WITH ROLLUP"), "WITH in GROUP BY"),
+        (grouped("count(*)", keys="auction WITH ROLLUP"), "GROUP BY … WITH ROLLUP"),
         ("SELECT 1 FROM bids GROUP BY CUBE (window(ts, '1 hour'), price)", "GROUP BY CUBE"),
         ("SELECT window(ts, '1 hour'), count(*) FROM bids GROUP BY ALL", "GROUP BY ALL"),
         ("SELECT count(*) FROM bids GROUP BY session_window(ts, '5 minutes')", "session_window"),
@@ -56,12 +61,18 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         ("SELECT * FROM bids JOIN people ON name = channel", "joins"),
         ("SELECT * FROM people, bids", "joins"),
         ("SELECT * FROM (SELECT * FROM bids)", "subquery in FROM"),
-        ("WITH a AS (SELECT * FROM bids) SELECT * FROM a", "common table expressions"),
-        ("WITH a(p), `B b` AS (SELECT 1) SELECT * FROM a, `b B`, bids", "common table expr"),
+        ("WITH a AS (SELECT * FROM bids) SELECT * FROM a", "WITH (a common table expression)"),
+        (
+            "WITH a(p) AS (SELECT 1), `B b` AS (SELECT 1) SELECT * FROM a, `b B`, bids",
+            "WITH (a common table",
+        ),
         ("FROM bids SELECT price", "start with SELECT"),
         ("(SELECT price FROM bids)", "start with SELECT"),
         (f"SELECT count(*) FROM bids LATERAL VIEW explode(tags) t AS x {WINDOW}", "LATERAL VIEW"),
-        (f"SELECT trim(BOTH 'x' FROM channel) FROM bids {WINDOW}", "weft does not read"),
+        (
+            f"SELECT trim(BOTH 'x' FROM channel) FROM bids {WINDOW}",
+            "does not know the syntax at 'x'",
+        ),
     ],
 )
 def test_the_reason_is_given(sql: str, reason: str) -> None:
@@ -72,6 +83,57 @@ def test_the_reason_is_given(sql: str, reason: str) -> None:
     assert (found.name, found.sql, found.stream) == ("q", sql, "bids")
 
 
+@pytest.mark.parametrize(
+    ("sql", "advice"),
+    [
+        (grouped("median(price)"), "approx_percentile(x, p) is shared"),
+        (grouped("collect_set(price)"), "count(DISTINCT x) is shared, if the number of values"),
+        (grouped("sum(DISTINCT price)"), "count(DISTINCT x) and approx_count_distinct(x)"),
+        (grouped("count(*)") + " ORDER BY 1", "sort what results(name) gives"),
+        (grouped("count(*)") + " LIMIT 3", "limit what results(name) gives"),
+        (grouped("DISTINCT price", keys="price"), "GROUP BY the columns and a window"),
+        (grouped("/*+ COALESCE(1) */ count(*)"), "leave the hint out"),
+        (grouped("count(*)", keys="CUBE (auction)"), "a query for each set of keys"),
+        (grouped("count(*)", where="channel LIKE ANY ('a', 'b')"), "LIKE … OR LIKE …"),
+        (grouped("current_timestamp()"), "window.end is the time of a result"),
+        ("SELECT count(*) FROM bids GROUP BY window(ts, '1 hour').end", "select window.end"),
+        ("SELECT count(*) FROM bids GROUP BY session_window(ts, '1 hour')", "fixed length"),
+        (grouped("kurtosis(price)"), ""),
+    ],
+)
+def test_what_to_write_instead(sql: str, advice: str) -> None:
+    alone = fallback(sql)
+    assert advice in alone.advice and bool(advice) == bool(alone.advice)
+    assert alone.advice in alone.detail
+
+
+SLIDING = "GROUP BY window(ts, '1 hour', '7 minutes')"
+
+
+@pytest.mark.parametrize(
+    ("sql", "cost"),
+    [
+        ("SELECT price FROM bids", "Alone it costs its own scan of bids"),
+        (grouped("median(price)"), "Alone it costs its own scan of bids and its own state"),
+        (
+            f"SELECT median(price) FROM bids {SLIDING}",
+            "Alone it costs its own scan of bids and its own state; "
+            "Spark copies each row 9 times (range / slide)",
+        ),
+        (
+            "SELECT b.price FROM packets p JOIN bids b ON p.size = b.price JOIN packets q",
+            "Alone it costs its own scan of Packets and its own scan of bids and its own state",
+        ),
+        ("SELECT price FROM bids, people WHERE price IS DISTINCT FROM d",
+         "Alone it costs its own scan of bids"),
+    ],
+)  # fmt: skip
+def test_what_running_alone_costs(sql: str, cost: str) -> None:
+    alone = fallback(sql, tables=("people",))
+    assert alone.cost == cost
+    assert alone.detail.endswith(cost)
+
+
 def test_an_aggregate_that_spark_takes_and_weft_does_not() -> None:
     found = fallback(grouped("sum(channel)"), FakeAnalyzer({"sum(`channel`)": "double"}))
     assert found.reason == "sum of string has no partial form"
@@ -79,7 +141,7 @@ def test_an_aggregate_that_spark_takes_and_weft_does_not() -> None:
 
 def test_deep_nesting_is_left_to_spark() -> None:
     deep = "(" * 2000 + "price" + ")" * 2000
-    assert fallback(grouped("count(*)", where=f"{deep} > 1")).reason.endswith("too deeply")
+    assert fallback(grouped("count(*)", where=f"{deep} > 1")).reason.endswith("too deeply for weft")
 
 
 def test_long_conditions_are_shared() -> None:

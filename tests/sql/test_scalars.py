@@ -10,14 +10,15 @@ from weft.sql.binding.analyzer import Remembering
 from weft.sql.binding.coercion import Typed
 from weft.sql.binding.rows import Rows
 from weft.sql.binding.scalars import Typer
-from weft.sql.reading.expressions import Reader
+from weft.sql.reading.cursor import Cursor
+from weft.sql.reading.expressions import expression
 from weft.sql.reading.source import read
 
 
 def typed(text: str, *, ansi: bool = True) -> Typed:
     source = read(text)
     rows = Rows(source, BIDS, "bids", Remembering(FakeAnalyzer()), ansi)
-    return Typer(rows, ansi).type(Reader(source).expression())
+    return Typer(rows, ansi).type(expression(Cursor(source)))
 
 
 def scalar(text: str) -> Scalar | None:

@@ -18,7 +18,8 @@ from weft.errors import SqlError
 from weft.sql.binding.analyzer import Remembering
 from weft.sql.binding.rows import Rows
 from weft.sql.binding.scalars import Typer
-from weft.sql.reading.expressions import Reader
+from weft.sql.reading.cursor import Cursor
+from weft.sql.reading.expressions import expression
 from weft.sql.reading.functions import (
     AGGREGATES,
     CHANGING,
@@ -70,7 +71,7 @@ def ansi(session: Any, request: pytest.FixtureRequest) -> Iterator[bool]:
 def row_level(text: str, session: Any, ansi: bool) -> tuple[Expression, Scalar | None]:
     source = read(text)
     rows = Rows(source, BIDS, "bids", Remembering(SparkAnalyzer(session)), ansi)
-    node = Reader(source).expression()
+    node = expression(Cursor(source))
     return rows.expression(node, "in WHERE"), Typer(rows, ansi).type(node).scalar
 
 

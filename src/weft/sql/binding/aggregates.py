@@ -31,7 +31,11 @@ def bind_aggregate(call: Function, rows: Rows) -> Aggregate:
     if call.nulls and function not in ("first", "last"):
         raise Unshared(f"{call.name} with {call.nulls} nulls has no shared form", call.start)
     if call.distinct and function != "count" and function not in _DISTINCT_CHANGES_NOTHING:
-        raise Unshared(f"{call.name}(DISTINCT …) has no partial form", call.start)
+        raise Unshared(
+            f"{call.name}(DISTINCT …) has no partial form",
+            call.start,
+            "count(DISTINCT x) and approx_count_distinct(x) are shared",
+        )
     filter_ = None
     if call.filter is not None:
         filter_ = _condition(rows, call.filter, IN_FILTER)
@@ -184,4 +188,6 @@ def _constant(call: Function, node: Node) -> float:
         _, value = number(node.text)
         if value is not None and not isinstance(value, bool):
             return float(value)
-    raise Unshared(f"{call.name} with a parameter that is no number has no shared form", node.start)
+    raise Unshared(
+        f"{call.name} with a parameter that is not a number has no shared form", node.start
+    )

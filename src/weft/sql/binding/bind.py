@@ -16,17 +16,20 @@ from weft.algebra.scalar import Expression
 from weft.algebra.types import BIGINT, BOOLEAN, TIMESTAMP, is_key
 from weft.algebra.window import Window
 from weft.errors import SqlError
+from weft.sql.binding.alone import fallback
 from weft.sql.binding.analyzer import Analyzer, remembering
 from weft.sql.binding.coercion import number
+from weft.sql.binding.known import Known
 from weft.sql.binding.names import output_name
 from weft.sql.binding.outputs import Outputs
 from weft.sql.binding.rows import Rows, columns_of
+from weft.sql.binding.safety import Guard
 from weft.sql.binding.windows import bracket_window, window_of
 from weft.sql.fallback import Fallback, Unshared
 from weft.sql.reading.functions import AGGREGATES, UNSHARED_AGGREGATES
-from weft.sql.reading.parse import parse, relations
-from weft.sql.reading.source import Source, read
-from weft.sql.reading.syntax import Field, Function, Name, Node, Number, Relation, Select, walk
+from weft.sql.reading.select import parse
+from weft.sql.reading.source import read
+from weft.sql.reading.syntax import Field, Function, Name, Node, Number, Select, walk
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,27 +43,31 @@ def bind(
     *,
     query_id: str,
     ansi: bool = True,
+    double_quoted_names: bool = False,
     tables: Collection[str] = (),
+    guard: Guard | None = None,
 ) -> Query | Fallback:
     """The bound query, or why weft cannot share it.
 
-    Raises `SqlError` with the query's name, line and column for what is certainly an error.
+    `ansi` and `double_quoted_names` are the session's settings; `guard` refuses unsafe queries
+    that would run alone, None allows them. Raises `SqlError` with the query's name, line and
+    column for what is certainly an error.
     """
+    known = Known(streams, tables)
     try:
-        source = read(sql)
+        source = read(sql, double_quoted_names)
         try:
             select = _shallow(parse, source)
         except Unshared as unshared:
-            stream = _first_stream(source, streams, tables)
-            return _fallback(name, source, stream, unshared)
-        schema = _stream(source, select.relation, streams, tables)
+            return fallback(name, source, unshared, known, guard)
+        schema = known.stream(source, select.relation.name, select.relation.at)
         qualifier = (select.relation.alias or schema.name).lower()
         rows = Rows(source, schema, qualifier, remembering(analyzer, ansi), ansi)
         try:
             return _shallow(_query, name, query_id, select, rows)
         except Unshared as unshared:
             _check_names(select, rows)
-            return _fallback(name, source, schema, unshared)
+            return fallback(name, source, unshared, known, guard)
     except SqlError as error:
         raise error.in_query(name) from None
 
@@ -70,7 +77,7 @@ def _shallow(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T
     try:
         return step(*arguments, **options)
     except RecursionError:
-        raise Unshared("an expression is nested too deeply") from None
+        raise Unshared("an expression is nested too deeply for weft") from None
 
 
 def _query(name: str, query_id: str, select: Select, rows: Rows) -> Query:
@@ -95,7 +102,7 @@ def _query(name: str, query_id: str, select: Select, rows: Rows) -> Query:
         label = output_name(item, outputs)
         if label.lower() in taken:
             raise rows.source.error(
-                "UNSUPPORTED",
+                "DUPLICATE_COLUMN",
                 item.node.start,
                 detail=f"two result columns are called '{label}'; give one of them an alias",
             )
@@ -133,7 +140,11 @@ def _grouping(select: Select, rows: Rows) -> tuple[Window, tuple[Expression, ...
             continue
         if isinstance(node, Field) and isinstance(node.base, Function):
             if node.base.name == "window":
-                raise Unshared("grouping by a bound of the window has no shared form", node.start)
+                raise Unshared(
+                    "grouping by a bound of the window has no shared form",
+                    node.start,
+                    f"GROUP BY window(…), and select window.{node.name}",
+                )
         key = rows.expression(node, "in GROUP BY")
         if not is_key(key.type):
             raise Unshared(f"grouping by a {key.type} has no shared form", written.start)
@@ -169,10 +180,10 @@ def _group_node(node: Node, select: Select, rows: Rows) -> Node:
 
 
 def _first_aggregate(node: Node) -> Function | None:
-    for each in walk(node):
-        if isinstance(each, Function):
-            if each.name in AGGREGATES or each.name in UNSHARED_AGGREGATES:
-                return each
+    for part in walk(node):
+        if isinstance(part, Function):
+            if part.name in AGGREGATES or part.name in UNSHARED_AGGREGATES:
+                return part
     return None
 
 
@@ -180,7 +191,10 @@ def _no_window(select: Select, rows: Rows, keys: dict[str, Expression]) -> Excep
     """Why a query without a window is an error, or is left to Spark."""
     time = columns_of(rows.stream)[rows.stream.time.lower()][1].sql
     if time in keys:
-        return Unshared("grouping by the event time itself has no shared form")
+        return Unshared(
+            "grouping by the event time itself has no shared form",
+            advice=f"group by window({rows.stream.time}, …)",
+        )
     for root in select.roots():
         aggregate = _first_aggregate(root)
         if aggregate is not None or select.group:
@@ -190,57 +204,6 @@ def _no_window(select: Select, rows: Rows, keys: dict[str, Expression]) -> Excep
             example = f"window({rows.stream.time}, '1 minute')"
             return rows.source.error("NO_WINDOW", at, detail=f"add {example}")
     return Unshared("a query without aggregates has nothing to share")
-
-
-def _stream(
-    source: Source,
-    relation: Relation,
-    streams: Mapping[str, StreamSchema],
-    tables: Collection[str],
-) -> StreamSchema:
-    wanted = relation.name.lower()
-    for name, schema in streams.items():
-        if name.lower() == wanted:
-            return schema
-    if any(table.lower() == wanted for table in tables):
-        raise source.error(
-            "UNSUPPORTED",
-            relation.at,
-            detail=f"'{relation.name}' is a table; a continuous query reads a stream",
-        )
-    known = ", ".join(sorted([*streams, *tables])) or "none"
-    raise source.error("UNKNOWN_STREAM", relation.at, name=relation.name, known=known)
-
-
-def _first_stream(
-    source: Source, streams: Mapping[str, StreamSchema], tables: Collection[str]
-) -> StreamSchema:
-    """The stream that an unshared query reads; every name in FROM and JOIN must be known."""
-    found = [each for each in relations(source) if "." not in each.name]
-    known_tables = {table.lower() for table in tables}
-    schemas = [
-        _stream(source, relation, streams, tables)
-        for relation in found
-        if relation.name.lower() not in known_tables
-    ]
-    if schemas:
-        return schemas[0]
-    if found:
-        return _stream(source, found[0], streams, tables)
-    raise source.error("UNKNOWN_STREAM", 0, name="", known=", ".join(sorted(streams)) or "none")
-
-
-def _fallback(name: str, source: Source, stream: StreamSchema, unshared: Unshared) -> Fallback:
-    """Spark runs the text as it is, unless it has weft's own brackets."""
-    for token, following in zip(source.tokens, source.tokens[1:]):
-        if token.upper == "[" and following.upper in ("RANGE", "WINDOW"):
-            raise source.error(
-                "UNSUPPORTED",
-                unshared.at,
-                detail=f"{unshared.reason}, and Spark does not know the bracket form; "
-                "with window(…) in GROUP BY the query would run by itself",
-            )
-    return Fallback(name, source.text, stream.name, unshared.reason)
 
 
 def _check_names(select: Select, rows: Rows) -> None:

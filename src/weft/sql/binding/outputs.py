@@ -32,7 +32,7 @@ from weft.sql.binding.rows import Rows, check_function, refusal, with_path
 from weft.sql.binding.scalars import Typer
 from weft.sql.binding.windows import window_of
 from weft.sql.fallback import Unshared
-from weft.sql.reading.functions import AGGREGATES, UNSHARED_AGGREGATES
+from weft.sql.reading.functions import ADVICE, AGGREGATES, UNSHARED_AGGREGATES
 from weft.sql.reading.syntax import Constant, Field, Function, Name, Node, Number, Star, String
 
 _LITERALS: Final = (Number, String, Constant)
@@ -125,7 +125,9 @@ class Outputs:
 
     def _fields(self) -> list[Column]:
         keys = [Column(f"k{index}", key.type) for index, key in enumerate(self.keys)]
-        values = [Column(f"a{index}", each.type) for index, each in enumerate(self.aggregates)]
+        values = [
+            Column(f"a{index}", aggregate.type) for index, aggregate in enumerate(self.aggregates)
+        ]
         known = {name: self._values.bounds[part].type for part, name in _BOUNDS.items()}
         known["window"] = self._values.window.type
         return [*keys, *values, *(Column(name, type_) for name, type_ in known.items() if type_)]
@@ -158,9 +160,10 @@ class Outputs:
                 raise self.rows.source.error("SEVERAL_WINDOWS", node.start)
             return self._values.window
         if node.name in ("window_time", "session_window"):
-            raise Unshared(f"{node.name} has no shared form", node.start)
+            raise Unshared(f"{node.name} has no shared form", node.start, ADVICE[node.name])
         if node.name in UNSHARED_AGGREGATES:
-            raise Unshared(f"{node.name} has no partial form", node.start)
+            advice = ADVICE.get(node.name, "")
+            raise Unshared(f"{node.name} has no partial form", node.start, advice)
         if node.name not in AGGREGATES:
             return None
         aggregate = bind_aggregate(node, self.rows)
@@ -189,20 +192,20 @@ class Outputs:
         return bound
 
     def _name(self, node: Name) -> Typed:
-        found = self.rows.find(node)
+        meaning = self.rows.find(node)
         first = node.parts[0].lower()
-        if found is not None:
-            column, typed, path = found
+        if meaning is not None:
+            column, typed, path = meaning
             if first == "window" and column.name.lower() == "window":
                 raise Unshared("the stream has a column called window", node.start)
             key = self._key(typed, path)
             if key is not None:
                 return key
         alias = self.aliases.get(first)
-        if alias is not None and (found is None or self.in_having):
+        if alias is not None and (meaning is None or self.in_having):
             return self._of_alias(node, alias)
-        if found is not None:
-            raise self._ungrouped(node, found[1].sql)
+        if meaning is not None:
+            raise self._ungrouped(node, meaning[1].sql)
         if first == "window":
             return self._bound(node, node.parts[1:])
         raise self.rows.unknown(node)

@@ -17,6 +17,7 @@ from weft.sql.binding.coercion import Typed
 from weft.sql.binding.scalars import Typer
 from weft.sql.fallback import Unshared
 from weft.sql.reading.functions import (
+    ADVICE,
     AGGREGATES,
     CHANGING,
     NAMING,
@@ -122,12 +123,12 @@ class Rows:
         return None
 
     def column(self, node: Name) -> Typed:
-        found = self.find(node)
-        if found is None:
+        meaning = self.find(node)
+        if meaning is None:
             if node.parts[0].lower() == "window" and self.place in AGGREGATED:
                 raise Unshared("the window inside an aggregate has no shared form", node.start)
             raise self.unknown(node)
-        column, typed, path = found
+        column, typed, path = meaning
         self._used.add(column.name)
         return with_path(typed, path)
 
@@ -136,13 +137,13 @@ class Rows:
         columns = columns_of(self.stream)
         parts = node.parts
         if len(parts) > 1 and parts[0].lower() == self.qualifier:
-            found = columns.get(parts[1].lower())
-            if found is not None:
-                return (*found, parts[2:])
-        found = columns.get(parts[0].lower())
-        if found is None or (len(parts) > 1 and not found[0].type.startswith(_NESTED)):
+            column = columns.get(parts[1].lower())
+            if column is not None:
+                return (*column, parts[2:])
+        column = columns.get(parts[0].lower())
+        if column is None or (len(parts) > 1 and not column[0].type.startswith(_NESTED)):
             return None
-        return (*found, parts[1:])
+        return (*column, parts[1:])
 
     def unknown(self, node: Name) -> SqlError:
         known = ", ".join(column.name for column in self.stream.fields)
@@ -163,7 +164,8 @@ class Rows:
                 detail=f"the aggregate {name} cannot stand {self.place}",
             )
         if name in WINDOWING:
-            raise Unshared(f"{name} {self.place} has no shared form", node.start)
+            advice = ADVICE.get(name, "")
+            raise Unshared(f"{name} {self.place} has no shared form", node.start, advice)
         check_function(node)
 
 
@@ -171,13 +173,18 @@ def check_function(node: Function) -> None:
     """Raises unless the function is a built-in one that depends on its arguments only."""
     name = node.name
     if name in CHANGING or (name == "unix_timestamp" and not node.arguments):
-        raise Unshared(f"{name} may change from run to run", node.start)
+        advice = ADVICE.get(name, "")
+        raise Unshared(f"{name} may change from run to run", node.start, advice)
     if name in ROW_CHANGING:
         raise Unshared(f"{name} makes several rows of one", node.start)
     if name in NAMING:
         raise Unshared(f"{name} has no shared form", node.start)
     if name not in SCALARS:
-        raise Unshared(f"{name} is a user's function, or one that weft does not know", node.start)
+        raise Unshared(
+            f"{name} is a user's function, or one that weft does not know",
+            node.start,
+            "with Spark's built-in functions alone the query would be shared",
+        )
     if node.distinct or node.star or node.filter is not None or node.nulls is not None:
         raise Unshared(f"{name} is called like an aggregate", node.start)
 

@@ -7,7 +7,7 @@ from weft.errors import SqlError
 from weft.sql.binding.coercion import number
 from weft.sql.binding.rows import Rows
 from weft.sql.fallback import Unshared
-from weft.sql.reading.parse import interval, window_length
+from weft.sql.reading.brackets import interval, window_length
 from weft.sql.reading.syntax import BracketWindow, Function, Name, Node, Number, String
 
 

@@ -65,6 +65,30 @@ UNSHARED_AGGREGATES: Final = words(
     vector_sum"""
 )
 
+_PERCENTILE: Final = "approx_percentile(x, p) is shared"
+_SKETCH: Final = "approx_count_distinct(x) is shared"
+_FROM_SUMS: Final = "it follows from count(*), sum(x), sum(y), sum(x * y), which are shared"
+_LIST: Final = "count(*), min, max, first and last are shared"
+_WINDOW_END: Final = "window.end is the time of a result"
+
+ADVICE: Final[dict[str, str]] = {
+    **dict.fromkeys(("median", "percentile", "percentile_cont", "percentile_disc"), _PERCENTILE),
+    **dict.fromkeys(("kll_sketch_agg_bigint", "kll_sketch_agg_double"), _PERCENTILE),
+    **dict.fromkeys(("hll_sketch_agg", "theta_sketch_agg"), _SKETCH),
+    **dict.fromkeys(("corr", "covar_pop", "covar_samp", "regr_slope", "regr_r2"), _FROM_SUMS),
+    **dict.fromkeys(("collect_list", "array_agg", "listagg", "string_agg"), _LIST),
+    "collect_set": "count(DISTINCT x) is shared, if the number of values is enough",
+    "mode": "a query that groups by the value and counts is shared",
+    "histogram_numeric": _PERCENTILE,
+    "try_sum": "sum is shared; it raises where the sum is too large",
+    "try_avg": "avg is shared",
+    "window_time": "window.end is shared; window_time is one microsecond before it",
+    "session_window": "a window of fixed length is shared",
+    **dict.fromkeys(("now", "current_timestamp", "localtimestamp"), _WINDOW_END),
+    **dict.fromkeys(("curdate", "current_date"), _WINDOW_END),
+}
+"""What to write instead of a function that has no shared form."""
+
 CHANGING: Final = words(
     """curdate current_catalog current_database current_date current_path current_schema
     current_time current_timestamp current_user input_file_block_length input_file_block_start

@@ -70,20 +70,22 @@ def place(text: str, offset: int) -> tuple[int, int]:
     return text.count("\n", 0, offset) + 1, offset - before
 
 
-def read(text: str) -> Source:
-    """The tokens of a text.
+def read(text: str, double_quoted_names: bool = False) -> Source:
+    """The tokens of a text; "double quotes" hold a name or a string, as the session has it.
 
     >>> [token.upper for token in read("SELECT 1L -- one").tokens]
     ['SELECT', '1L', '']
     """
     try:
-        found = _DIALECT.tokenize(text)
+        raw_tokens = _DIALECT.tokenize(text)
     except SqlglotError:
         raise _unreadable(text) from None
     tokens: list[Token] = []
-    for token in found:
+    for token in raw_tokens:
         kind, start, stop = token.token_type, token.start, token.end + 1
-        if kind in _STRINGS:
+        if kind in _STRINGS and double_quoted_names and text[start] == '"':
+            _add_name(tokens, text, start, stop)
+        elif kind in _STRINGS:
             _add_string(tokens, text, token.text, start, stop)
         elif kind == TokenType.IDENTIFIER:
             tokens.append(Token(QUOTED, token.text, "", start, stop))
@@ -109,15 +111,24 @@ def read(text: str) -> Source:
 
 def _add_string(tokens: list[Token], text: str, value: str, start: int, stop: int) -> None:
     raw = text[start:stop]
-    known = value if "\\" not in raw else None
+    plain = value if "\\" not in raw else None
     last = tokens[-1] if tokens else None
     if last is not None and last.kind == STRING:
         # 'it''s' is it's; 'a' 'b' is ab
         joint = text[start] if last.stop == start and text[last.stop - 1] == text[start] else ""
-        both = last.value is not None and known is not None
-        known = f"{last.value}{joint}{known}" if both else None
+        both = last.value is not None and plain is not None
+        plain = f"{last.value}{joint}{plain}" if both else None
         start = tokens.pop().start
-    tokens.append(Token(STRING, known, "", start, stop))
+    tokens.append(Token(STRING, plain, "", start, stop))
+
+
+def _add_name(tokens: list[Token], text: str, start: int, stop: int) -> None:
+    """A name in double quotes, in which a doubled quote stands for one."""
+    last = tokens[-1] if tokens else None
+    if last is not None and last.kind == QUOTED and last.stop == start and text[start - 1] == '"':
+        start = tokens.pop().start
+    name = text[start + 1 : stop - 1].replace('""', '"')
+    tokens.append(Token(QUOTED, name, "", start, stop))
 
 
 def _add_words(tokens: list[Token], phrase: str, start: int) -> None:
@@ -164,4 +175,4 @@ def _unreadable(text: str) -> SqlError:
             detail = f"{match['open']} is not closed"
             return SqlError("PARSE_ERROR", line=line, column=column, detail=detail)
     line, column = place(text, 0)
-    return SqlError("PARSE_ERROR", line=line, column=column, detail="it is no SQL")
+    return SqlError("PARSE_ERROR", line=line, column=column, detail="this is not SQL")

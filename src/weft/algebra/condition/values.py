@@ -1,0 +1,167 @@
+"""Sets of values of one type, as intervals and a mark for NULL.
+
+Closed under AND, OR and NOT. Order and equality are Spark's: NaN is equal to itself and above all
+numbers, -0.0 is 0.0, strings compare by their UTF-8 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import total_ordering
+from typing import Any, Final
+
+from weft.algebra.scalar import Value
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A position between values: just before one, or just after it.
+
+    The value has the form of `constants.normal`: decimals are unscaled integers, booleans 0 and 1,
+    NaN is None. So every type but strings, dates and floats is one of integers, and needs no "after".
+
+    >>> Bound(3) < Bound(3, after=True) < Bound(4)
+    True
+    """
+
+    value: Value
+    after: bool = False
+
+    @property
+    def position(self) -> tuple[Any, bool]:
+        return _rank(self.value), self.after
+
+    def __lt__(self, other: Bound) -> bool:
+        return self.position < other.position
+
+
+Interval = tuple[Bound | None, Bound | None]
+"""The values between two bounds; None is no bound."""
+
+
+def _rank(value: Value) -> Any:
+    """A form of a constant that Python orders as Spark orders its values. None is NaN."""
+    if value is None:
+        return (1, 0.0)
+    if isinstance(value, float):
+        return (0, value)
+    return value.encode() if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A set of values of one type: disjoint intervals in order, and whether NULL is in it."""
+
+    intervals: tuple[Interval, ...] = ()
+    null: bool = False
+
+    def __or__(self, other: Values) -> Values:
+        return Values(united((*self.intervals, *other.intervals)), self.null or other.null)
+
+    def __and__(self, other: Values) -> Values:
+        return ~(~self | ~other)
+
+    def __invert__(self) -> Values:
+        gaps: list[Interval] = []
+        low: Bound | None = None
+        for opening, closing in self.intervals:
+            if opening is not None:
+                gaps.append((low, opening))
+            if closing is None:
+                break
+            low = closing
+        else:
+            gaps.append((low, None))
+        return Values(tuple(gaps), not self.null)
+
+    @property
+    def empty(self) -> bool:
+        return not self.intervals and not self.null
+
+
+NOTHING: Final = Values()
+NOT_NULL: Final = Values(((None, None),))
+ALL: Final = Values(((None, None),), null=True)
+
+
+def united(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The same values as disjoint intervals in order."""
+    disjoint: list[Interval] = []
+    unbounded = [interval for interval in intervals if interval[0] is None]
+    bounded = sorted((interval for interval in intervals if interval[0] is not None), key=_opening)
+    for low, high in [*unbounded, *bounded]:
+        if disjoint and (disjoint[-1][1] is None or (low is None or low <= disjoint[-1][1])):
+            last = disjoint[-1][1]
+            high = None if last is None or high is None else max(last, high)
+            disjoint[-1] = (disjoint[-1][0], high)
+        else:
+            disjoint.append((low, high))
+    return tuple(disjoint)
+
+
+def _opening(interval: Interval) -> Bound:
+    assert interval[0] is not None
+    return interval[0]
+
+
+def union(sets: Sequence[Values]) -> Values:
+    """The values that are in any of the sets."""
+    intervals = [interval for values in sets for interval in values.intervals]
+    return Values(united(intervals), any(values.null for values in sets))
+
+
+def intersection(sets: Sequence[Values]) -> Values:
+    """The values that are in all of the sets."""
+    return ~union([~values for values in sets])
+
+
+NO_POINT: Final = object()
+"""What `point` gives for an interval of several values; None is a value there: NaN."""
+
+
+def point(interval: Interval) -> Any:
+    """The only value of an interval, if it has just one."""
+    low, high = interval
+    if low is None or high is None or low.after:
+        return NO_POINT
+    if high.after:
+        return low.value if low.value == high.value else NO_POINT
+    if isinstance(low.value, int) and isinstance(high.value, int):
+        return low.value if high.value == low.value + 1 else NO_POINT
+    return NO_POINT
+
+
+def is_point(interval: Interval) -> bool:
+    """Whether an interval holds one value."""
+    return point(interval) is not NO_POINT
+
+
+def single(value: Value) -> Interval:
+    """The interval that holds one value."""
+    if isinstance(value, int):
+        return Bound(value), Bound(value + 1)
+    return Bound(value), Bound(value, after=True)
+
+
+def clipped(values: Values, limits: tuple[int, int]) -> Values:
+    """Without bounds that lie at or beyond the lowest and highest value of a type."""
+    low, high = limits
+    inside: list[Interval] = []
+    for opening, closing in values.intervals:
+        first = low if opening is None else max(low, _integer(opening))
+        beyond = high + 1 if closing is None else min(high + 1, _integer(closing))
+        if first < beyond:
+            inside.append(
+                (
+                    None if first == low else Bound(first),
+                    None if beyond == high + 1 else Bound(beyond),
+                )
+            )
+    return replace(values, intervals=united(inside))
+
+
+def _integer(bound: Bound) -> int:
+    assert isinstance(bound.value, int)
+    return bound.value
