@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages-installed
 WEFT := $(VENV)/.weft-installed
 ARCHIVE := $(VENV)/.archive-made
+# One Spark session each; WORKERS=0 runs all tests in one process.
+WORKERS ?= 2
 CODE := $(wildcard src tests experiments examples benchmarks)
 
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
@@ -42,7 +44,7 @@ demo: setup ## run 200 window queries on a made-up auction stream
 	$(BIN)/weft demo
 
 test: setup lint ## lint, then run all tests
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal --durations 25
 
 lint: $(WEFT) check-lock ## ruff, mypy, import contracts
 	$(BIN)/ruff check $(CODE)

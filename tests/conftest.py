@@ -1,24 +1,40 @@
-"""Fixtures for all tests: one Spark session for the run, made when a test first asks for it."""
+"""Fixtures for all tests: one Spark session per worker, made when a test first asks for it."""
 
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+from tests.support import scratch, seeds
 
-# The same examples on every run, and no deadlines: the machine's speed is not under test.
+#: Hypothesis keeps the examples that failed here, and tries them first in the next run.
+FAILED_EXAMPLES = Path(__file__).parents[1] / ".hypothesis" / "examples"
+
+FAILED = pytest.StashKey[bool]()
+"""Whether the run failed: then its temporary files stay."""
+
+# No deadlines: the machine's speed is not under test.
 settings.register_profile(
     "weft",
     deadline=None,
-    derandomize=True,
-    database=None,
+    derandomize=False,
+    print_blob=True,
+    database=DirectoryBasedExampleDatabase(FAILED_EXAMPLES),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("weft")
+
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Tests end before the optimizing compiler and a second thread of the collector pay off."""
 
 # Plans must not depend on what the user measured on this machine.
 os.environ["WEFT_CALIBRATION"] = os.devnull
@@ -27,11 +43,55 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the run's seed and its temporary folder; workers have those of the run."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = seeds.run_seed()
+    else:
+        os.environ[seeds.VARIABLE] = str(config.option.hypothesis_seed)
+    if not hasattr(config, "workerinput"):
+        scratch.use(scratch.make(scratch.parent()))
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    session.config.stash[FAILED] = exitstatus not in (
+        pytest.ExitCode.OK,
+        pytest.ExitCode.NO_TESTS_COLLECTED,
+    )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and not config.stash.get(FAILED, False):
+        shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [
+        f"seed: {seeds.VARIABLE}={seeds.run_seed()} repeats this run's random cases",
+        f"failed examples: kept in {FAILED_EXAMPLES.relative_to(config.rootpath)}",
+        f"temporary files: {tempfile.gettempdir()}",
+    ]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it again where it can be seen: the header is far above, and absent with -q."""
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        for line in pytest_report_header(terminalreporter.config):
+            terminalreporter.write_line(line)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the tests that need Spark, so that `-m "not spark"` leaves them out."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Random choices of one test: others in every run, the same under the same seed."""
+    return seeds.chance_for(request.node.nodeid)
 
 
 @pytest.fixture(scope="session")
@@ -46,8 +106,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("weft tests")
         .config("spark.driver.memory", "2g")
-        # Tests end before the optimizing compiler pays off: this halves a run's CPU time.
-        .config("spark.driver.extraJavaOptions", f"-XX:TieredStopAtLevel=1 {java_options()}")
+        .config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {java_options()}")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")

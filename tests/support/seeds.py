@@ -1,0 +1,29 @@
+"""The seed of a run of the tests: random cases are others in every run, and can be had again.
+
+`WEFT_TEST_SEED` names the seed of a run to be repeated. Hypothesis goes by the same seed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import zlib
+
+VARIABLE = "WEFT_TEST_SEED"
+
+
+def run_seed() -> int:
+    """The seed of this run, the same in all of its processes."""
+    if not os.environ.get(VARIABLE):
+        os.environ[VARIABLE] = str(random.SystemRandom().randrange(1 << 32))
+    return int(os.environ[VARIABLE])
+
+
+def chance_for(name: str) -> random.Random:
+    """A generator for one test: it depends on the run's seed and the test's name only."""
+    return random.Random(f"{run_seed()} {name}")
+
+
+def number_for(name: str) -> int:
+    """The same as a number, for generators that take one."""
+    return zlib.crc32(f"{run_seed()} {name}".encode())
