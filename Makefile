@@ -37,7 +37,7 @@ $(WEFT): $(PACKAGES) pyproject.toml
 
 # Spark starts sooner from an archive of its classes; without one everything works all the same.
 $(ARCHIVE): $(PACKAGES) | java $(WEFT)
-	@$(BIN)/python -m weft.runtime.run.class_archive || echo "no class archive; Spark starts without"
+	@$(BIN)/python -m weft.runtime.api.class_archive || echo "no class archive; Spark starts without"
 	@touch $@
 
 demo: setup ## run 200 window queries on a made-up auction stream

@@ -99,7 +99,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local session; tests that change its settings use `spark.newSession()`."""
     from pyspark.sql import SparkSession
 
-    from weft.runtime.run.class_archive import java_options
+    from weft.runtime.api.class_archive import java_options
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (

@@ -48,6 +48,8 @@ MESSAGES: dict[str, str] = {
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
     "UNKNOWN_SETTING": "there is no {name} '{value}'; there are {known}",
     "BAD_SETTING": "{name} cannot be {value!r}: {detail}",
+    "BROKEN_PLAN": "the pass '{name}' made a plan of stream '{stream}' that is not sound: {detail}. "
+    "This is a defect of weft; leave the pass out of the setting `passes` to go on without it",
     "NOTHING_TO_RUN": "no query is registered",
     "NOT_RUNNING": "nothing is running",
     "NO_RESULTS": "the results of '{name}' went to the sink {sink}, which weft cannot read back",

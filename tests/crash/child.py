@@ -15,7 +15,7 @@ from typing import Any
 from tests.crash.workload import DDL, QUERIES, ROW_QUERIES
 
 import weft
-from weft.runtime.run.class_archive import java_options
+from weft.runtime.api.class_archive import java_options
 
 
 def open_weft(spark: object, folder: Path, **settings: Any) -> weft.Weft:

@@ -7,7 +7,8 @@ from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.algebra.types import SqlType
 from weft.explain import Explanation, FallbackNote, explain
-from weft.optimizer.gtweave import Weaving, share
+from weft.optimizer.gtweave import share
+from weft.optimizer.weaving import Weaving
 from weft.sql import AnalysisProblem, bind, statements
 
 COLUMNS = {

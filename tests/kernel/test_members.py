@@ -17,14 +17,14 @@ from tests.support.conditions import LITERALS, class_of, predicate, selections, 
 
 from weft.algebra.plan import Fragments, Node
 from weft.algebra.scalar import Call, Expression, Literal, Ref, Scalar
-from weft.algebra.signature import WORD_BITS, Signature, membership
+from weft.algebra.signature import WORD_BITS, Signature, cut_by, membership
 from weft.algebra.types import SqlType
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.fragments.classify import classes
 from weft.kernel.fragments.members import Members, SignatureIndex
 from weft.kernel.fragments.state import NodeState, Shards
-from weft.optimizer.predicates.index import cut, index
+from weft.optimizer.predicates.index import index
 
 ATTRIBUTES: dict[str, SqlType] = {"a": "bigint", "b": "string", "c": "double", "k": "bigint"}
 KEY = Expression("`k`", "bigint", ("k",))
@@ -169,6 +169,6 @@ def test_classes_of_arrays_are_those_of_their_values(data: st.DataObject, type_:
     values = [value_of(each, type_) for each in literals]
     different = {each for each in different if not each.values.empty}
     if different:
-        found = cut(sorted(different, key=lambda each: each.sql))
+        found = cut_by(sorted(different, key=lambda each: each.sql))
         array = pa.array(values, arrow_type(type_))
         assert classes(array, found).tolist() == [class_of(each, found) for each in values]

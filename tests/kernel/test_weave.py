@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.algebra.aggregate import Aggregate, lift
-from weft.algebra.plan import Node, Sharing
+from weft.algebra.plan import Node, SharedPlan, Sharing
 from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Call, Expression, Literal, Ref
 from weft.algebra.window import Window
@@ -23,7 +23,8 @@ from weft.kernel.windows import positions
 from weft.kernel.windows.intercede import pool_fragments
 from weft.kernel.windows.program import Program, compile_program
 from weft.kernel.windows.weave import Step, Woven, weave
-from weft.optimizer.gtweave import Parts, share
+from weft.optimizer.gtweave import share
+from weft.optimizer.weaving import Parts
 from weft.runtime.planning.versions import ALWAYS
 
 STREAM = StreamSchema("s", (Field("ts", "timestamp"), Field("k", "string")), "ts", 0)
@@ -108,8 +109,8 @@ class Drawn:
             found[self._parts[int(query.id[2:]) % len(self._parts)]].append(query)
         return Parts(self._levels, list(found.values()))
 
-    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
-        return nodes
+    def tree(self, plan: SharedPlan, readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
+        return plan.nodes
 
 
 def states(

@@ -18,16 +18,17 @@ from tests.sql.support import BIDS, STREAMS, FakeAnalyzer
 
 from weft.algebra import codec
 from weft.algebra.aggregate import Aggregate
-from weft.algebra.plan import PASSES, Node, SharedPlan, Sharing
+from weft.algebra.nodes.reads import nodes_read
+from weft.algebra.plan import PASS_NAMES, Node, SharedPlan, Sharing
 from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Expression, Ref
 from weft.algebra.signature import membership
 from weft.algebra.window import EdgeClass, Window
 from weft.errors import RunError
-from weft.optimizer.arrange import NATIVE
 from weft.optimizer.groupby.planner import ALLOCATORS, plan_tree
 from weft.optimizer.groupby.trees.statistics import GroupStatistics
-from weft.optimizer.gtweave import nodes_read, share
+from weft.optimizer.gtweave import share
+from weft.optimizer.node_tree import NATIVE
 from weft.optimizer.weaving import WindowWeaving, arranging, check_sharing
 from weft.optimizer.windows.cost import TriOps
 from weft.optimizer.windows.triweave import triweave
@@ -206,7 +207,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize(
-    "passes", [tuple(some) for size in range(4) for some in combinations(PASSES, size)], ids=str
+    "passes", [tuple(some) for size in range(4) for some in combinations(PASS_NAMES, size)], ids=str
 )
 def test_passes_leave_the_queries(passes: tuple[str, ...]) -> None:
     plan = planned(MIXED, passes=passes)

@@ -12,9 +12,9 @@ from tests.support.conditions import LITERALS, class_of, predicate, selections, 
 
 from weft.algebra.condition import Selection
 from weft.algebra.scalar import Call, Expression, Literal, Ref, Scalar
-from weft.algebra.signature import Membership, Signature, membership
+from weft.algebra.signature import Membership, Signature, cut_by, membership
 from weft.algebra.types import SqlType
-from weft.optimizer.predicates.index import FEWEST_FOR_A_CUT, cut, index
+from weft.optimizer.predicates.index import FEWEST_FOR_A_CUT, index
 
 X, Y = Ref("x", "bigint"), Ref("y", "string")
 KEY = Expression("`k`", "bigint", ("k",))
@@ -52,7 +52,7 @@ def test_classes_refine_every_selection_and_are_as_few_as_can_be(
     kept = different(data.draw(st.lists(one, min_size=1, max_size=6)))
     if not kept:
         return
-    found = cut([own for _, own in kept])
+    found = cut_by([own for _, own in kept])
     values = [*(value_of(each, type_) for each in literals), None]
     vectors = {
         value: tuple(truth(each, {"x": value}) is True for each, _ in kept) for value in values
@@ -77,7 +77,7 @@ def test_classes_refine_selections_at_the_limits_of_every_type(
     kept = different(drawn)
     if not kept:
         return
-    found = cut([own for _, own in kept])
+    found = cut_by([own for _, own in kept])
     for each, own in kept:
         chosen = found.chosen(own)
         assert chosen is not None

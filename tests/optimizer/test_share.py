@@ -112,6 +112,6 @@ def test_columns_in_use_are_those_of_the_queries_and_the_event_time() -> None:
 
 def test_a_plan_survives_its_json() -> None:
     distinct = Aggregate("count", (V,), "bigint", equals(3), distinct=True)
-    plan = share(7, STREAM, [query(1, predicate=equals(1)), query(2, aggregates=(distinct,))], {})
-    plan.complete_from["q1@1"] = -5
+    queries = [query(1, predicate=equals(1)), query(2, aggregates=(distinct,))]
+    plan = share(7, STREAM, queries, {"q1@1": -5})
     assert codec.loads(codec.dumps(plan)) == plan

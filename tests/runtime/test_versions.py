@@ -13,7 +13,7 @@ from weft.algebra.query import Query
 from weft.algebra.window import Window
 from weft.kernel.windows.program import compile_program
 from weft.kernel.windows.weave import Step, weave
-from weft.optimizer.gtweave import Parts
+from weft.optimizer.weaving import Parts
 from weft.runtime.level1 import statefiles
 from weft.runtime.planning.versions import next_plan, updated_versions
 from weft.runtime.protocol.commits import Commit
@@ -33,8 +33,8 @@ class Apart:
     def parts(self, queries: Sequence[Query]) -> Parts:
         return Parts(self._levels, [[q] for q in queries] if self._apart else [queries])
 
-    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
-        return nodes
+    def tree(self, plan: SharedPlan, readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
+        return plan.nodes
 
 
 class Log:

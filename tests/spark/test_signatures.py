@@ -32,7 +32,7 @@ from weft.kernel.fragments.classify import classes
 from weft.kernel.fragments.derive import Parent
 from weft.kernel.fragments.members import SignatureIndex
 from weft.kernel.fragments.state import Encoders, load
-from weft.optimizer.arrange import below_parent
+from weft.optimizer.node_tree import below_parent
 from weft.optimizer.predicates.index import index
 from weft.runtime.level1.fragments import BUCKETS, coarser, fragments
 from weft.runtime.level1.signatures import useful

@@ -7,19 +7,18 @@ snapshot of every version that state still needs lives in the checkpoint.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
+from weft.algebra.frozen import FrozenMapping
+from weft.algebra.nodes.selectors import selectors
 from weft.algebra.partial import Partial
 from weft.algebra.query import Query, StreamSchema
 from weft.algebra.scalar import Expression
 from weft.algebra.signature import NO_SIGNATURE, Signature
 from weft.algebra.types import SqlType
 from weft.algebra.window import EdgeClass
-
-OTHER = "?"
-"""The selector that stands for all conditions that compare no attribute with constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Fragments:
 
     def refines(self, edge: EdgeClass) -> bool:
         """Whether every time of the class is an end of a fragment."""
-        return any(own.contains(edge) for own in self.edge_classes)
+        return any(end.contains(edge) for end in self.edge_classes)
 
     @property
     def digest(self) -> str:
@@ -121,8 +120,8 @@ class Retired:
     queries: tuple[str, ...]
 
 
-PASSES = ("predicates", "groupby", "windows")
-"""The passes of the optimizer in their order (`optimizer.gtweave`); each can be switched off."""
+PASS_NAMES = ("predicates", "windows", "groupby")
+"""The passes of the optimizer in their order (`optimizer.gtweave.PASSES`); each can be switched off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,8 @@ class Sharing:
     keys: float = 100.0
     step: float = 10.0
     measured: bool = False
-    passes: tuple[str, ...] = PASSES
+    passes: tuple[str, ...] = PASS_NAMES
+    """The passes that run, or, in a plan, those that have run."""
     allocator: str = "native"
     memory_budget: int | None = None
     """Groups per fragment that all intermediates together may hold; None is no bound."""
@@ -158,9 +158,13 @@ class SharedPlan:
     queries: tuple[Query, ...]
     nodes: tuple[Node, ...]
     groups: tuple[WeaveGroup, ...]
-    complete_from: dict[str, int]
+    complete_from: Mapping[str, int]
     retired: tuple[Retired, ...] = ()
     sharing: Sharing = Sharing()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.complete_from, FrozenMapping):
+            object.__setattr__(self, "complete_from", FrozenMapping(self.complete_from))
 
     @cached_property
     def query_by_id(self) -> dict[str, Query]:
@@ -171,13 +175,25 @@ class SharedPlan:
         return {node.id: node for node in self.nodes}
 
     @cached_property
-    def _own_nodes(self) -> dict[tuple[str, str], str]:
+    def _positions(self) -> dict[str, int]:
+        return {query.id: position for position, query in enumerate(self.queries)}
+
+    def position_of(self, query: Query) -> int:
+        """The position of a query among the plan's queries."""
+        return self._positions[query.id]
+
+    @cached_property
+    def _member_nodes(self) -> dict[tuple[str, str], str]:
         return {(node.base, name): node.id for node in self.nodes for name in node.members}
 
     def node_of(self, query: Query, base: str, keys: tuple[Expression, ...]) -> str:
         """The id of the node that holds a query's rows by the keys that `base` names."""
-        own = self._own_nodes.get((base, query.id))
-        return own or base + selected(selectors(query.predicate, keys, self.sharing.passes))
+        member_node = self._member_nodes.get((base, query.id))
+        if member_node is not None:
+            return member_node
+        if "predicates" not in self.sharing.passes:
+            return base
+        return base + selected(selectors(query.predicate, keys))
 
     def without(self, names: Collection[str], version: int) -> SharedPlan:
         """The same nodes for fewer queries: what they have computed serves the others on."""
@@ -186,8 +202,8 @@ class SharedPlan:
             for group in self.groups
         ]
         retired = [
-            replace(each, queries=tuple(name for name in each.queries if name not in names))
-            for each in self.retired
+            replace(old, queries=tuple(name for name in old.queries if name not in names))
+            for old in self.retired
         ]
         return replace(
             self,
@@ -195,7 +211,7 @@ class SharedPlan:
             queries=tuple(query for query in self.queries if query.id not in names),
             groups=tuple(group for group in groups if group.queries),
             complete_from={k: v for k, v in self.complete_from.items() if k not in names},
-            retired=tuple(each for each in retired if each.queries),
+            retired=tuple(old for old in retired if old.queries),
         )
 
     @cached_property
@@ -222,70 +238,28 @@ def query_columns(query: Query) -> set[str]:
 
 def node_id(keys: tuple[Expression, ...], group_keys: int) -> str:
     """The name of the node that groups by these keys."""
-    from weft.algebra.codec import digest
-
-    return "n_" + digest((tuple(key.sql for key in keys), group_keys))
-
-
-def selectors(
-    predicate: Expression | None, keys: tuple[Expression, ...], passes: Collection[str] = PASSES
-) -> tuple[str, ...]:
-    """The attributes by which a query selects rows, but for those that its keys determine: its
-    keys, and what is computed of key columns alone."""
-    if predicate is None or "predicates" not in passes:
-        return ()
-    if predicate.condition is None:
-        return (OTHER,)
-    own = {key.sql for key in keys}
-    asked = {selection.attribute for selection in predicate.condition.selections}
-    found = {attribute for attribute in asked if not determined(attribute, own)}
-    if any(not determined(clause, own) for clause in predicate.condition.clauses):
-        found.add(OTHER)
-    return tuple(sorted(found))
+    return "n_" + _digest((tuple(key.sql for key in keys), group_keys))
 
 
 _SUFFIX = re.compile(r"[/.~#]")
-_NAME = re.compile(r"`(?:[^`]|``)+`")
-_LITERALS = re.compile(r"['\"].*['\"]", re.DOTALL)
-
-
-def determined(sql: str, keys: Collection[str]) -> bool:
-    """Whether an attribute or a clause is a key, or is computed of columns that are keys. Names
-    between the first and the last quote of a text may be part of it: then the answer is no.
-
-    >>> determined("(`a` % 7)", {"`a`", "`b`"}), determined("(`a` % `c`)", {"`a`"})
-    (True, False)
-    """
-    if sql in keys:
-        return True
-    names = _NAME.findall(sql)
-    between = _LITERALS.search(sql)
-    if between is not None and "`" in between.group():
-        return False
-    return bool(names) and set(names) <= set(keys)
-
-
-def over_columns(sql: str, places: Mapping[str, str]) -> str:
-    """An attribute that keys determine, over the columns that hold these keys.
-
-    >>> over_columns("(`a` % 7)", {"`a`": "k0"})
-    '(k0 % 7)'
-    """
-    return places.get(sql) or _NAME.sub(lambda name: places[name.group()], sql)
 
 
 def selected(attributes: tuple[str, ...]) -> str:
     """How a node's id names its selectors."""
-    from weft.algebra.codec import digest
-
-    return f"~{digest(attributes)}" if attributes else ""
+    return f"~{_digest(attributes)}" if attributes else ""
 
 
 def member_id(name: str, members: tuple[str, ...]) -> str:
     """The name of a node for some queries only, or for all of them if none are named."""
+    return f"{name}.{_digest(members)}" if members else name
+
+
+@lru_cache(maxsize=4096)
+def _digest(value: Hashable) -> str:
+    """A digest that is asked for again and again while a plan is drawn and checked."""
     from weft.algebra.codec import digest
 
-    return f"{name}.{digest(members)}" if members else name
+    return digest(value)
 
 
 def base_of(node: str) -> str:

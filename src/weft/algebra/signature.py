@@ -12,13 +12,16 @@ conditions on it. Conditions on an attribute that is a key of the node need no s
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
+from operator import xor
 
-from weft.algebra.condition import Bound, Condition, Selection
+from weft.algebra.condition import Bound, Condition, Selection, sorted_bounds
 from weft.algebra.scalar import Expression
 from weft.algebra.types import SqlType
 
@@ -26,7 +29,7 @@ WORD_BITS = 62
 """Bits per signature column: those of a bigint that are safe in every arithmetic."""
 
 NULL_CLASS = 0
-"""The place of the class of NULL among a cut's classes; that of code c is c + 1."""
+"""The position of the class of NULL among a cut's classes; that of code c is c + 1."""
 
 
 @lru_cache(maxsize=64)
@@ -60,20 +63,52 @@ class Cut:
             first = first if low is None else first + 1
             taken.update(self.classes[first + 1 : last + 2])
         sizes = _sizes(self.classes)
-        whole = all(sizes[own] == count for own, count in taken.items())
+        whole = all(sizes[class_] == count for class_, count in taken.items())
         return frozenset(taken) if whole else None
 
     def _code(self, bound: Bound | None, otherwise: int) -> int | None:
         if bound is None:
             return otherwise
-        place = bisect_left(self.bounds, bound)
-        found = place < len(self.bounds) and self.bounds[place] == bound
-        return place if found else None
+        code = bisect_left(self.bounds, bound)
+        is_bound = code < len(self.bounds) and self.bounds[code] == bound
+        return code if is_bound else None
+
+
+def cut_by(selections: Sequence[Selection]) -> Cut:
+    """The cut of an attribute by all selections on it; equal ones count once.
+
+    Codes that satisfy the same selections are one class, so that a thousand equality conditions make
+    a thousand and one classes, not two thousand. They are told apart by a fingerprint: every
+    selection has a number (its digest), a code's fingerprint is the exclusive or of the numbers of
+    the selections that it satisfies, and one pass over the bounds gives them all. Two different sets
+    have the same fingerprint with probability 2^-128.
+
+    Time: O(b log b) for b bounds. Sound because the classes refine every selection.
+    """
+    bounds = sorted_bounds(selections)
+    changes = [0] * (len(bounds) + 2)
+    null = 0
+    for selection in {selection.sql: selection for selection in selections}.values():
+        number = _number(selection)
+        null ^= number if selection.values.null else 0
+        for low, high in selection.values.intervals:
+            first = 0 if low is None else bisect_left(bounds, low) + 1
+            beyond = len(bounds) + 1 if high is None else bisect_left(bounds, high) + 1
+            changes[first] ^= number
+            changes[beyond] ^= number
+    classes: dict[int, int] = {0: 0}
+    fingerprints = [null, *list(accumulate(changes, xor))[:-1]]
+    numbered = tuple(classes.setdefault(print_, len(classes)) for print_ in fingerprints)
+    return Cut(selections[0].attribute, selections[0].type, bounds, numbered)
+
+
+def _number(selection: Selection) -> int:
+    return int.from_bytes(hashlib.blake2b(selection.sql.encode(), digest_size=16).digest())
 
 
 @lru_cache(maxsize=64)
-def _places(bits: tuple[str, ...]) -> dict[str, int]:
-    return {sql: place for place, sql in enumerate(bits)}
+def _bit_numbers(bits: tuple[str, ...]) -> dict[str, int]:
+    return {sql: number for number, sql in enumerate(bits)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +120,7 @@ class Signature:
 
     def bit_of(self, sql: str) -> int | None:
         """The bit of a condition."""
-        return _places(self.bits).get(sql)
+        return _bit_numbers(self.bits).get(sql)
 
     @property
     def words(self) -> int:
@@ -103,7 +138,7 @@ NO_SIGNATURE = Signature()
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a predicate asks of a node's shards: classes of cuts (by their place), a bit, and
+    """What a predicate asks of a node's shards: classes of cuts (by their position), a bit, and
     selections on the node's keys."""
 
     classes: tuple[tuple[int, frozenset[int]], ...] = ()
@@ -118,26 +153,25 @@ def membership(
     whole = signature.bit_of(predicate.sql)
     if whole is not None:
         return Membership(bit=whole)
-    places = {cut.attribute: place for place, cut in enumerate(signature.cuts)}
-    key_places = {key.sql: place for place, key in enumerate(keys)}
     condition = predicate.condition
     if condition is None:
         return None
+    cut_positions = {cut.attribute: position for position, cut in enumerate(signature.cuts)}
+    key_positions = {key.sql: position for position, key in enumerate(keys)}
     classes: list[tuple[int, frozenset[int]]] = []
     on_keys: list[tuple[int, Selection]] = []
-    rest: list[Selection] = []
+    undecided: list[Selection] = []
     for selection in condition.selections:
-        place = places.get(selection.attribute)
-        chosen = None if place is None else signature.cuts[place].chosen(selection)
-        if selection.attribute in key_places:
-            on_keys.append((key_places[selection.attribute], selection))
-        elif place is not None and chosen is not None:
-            classes.append((place, chosen))
+        cut = cut_positions.get(selection.attribute)
+        chosen = None if cut is None else signature.cuts[cut].chosen(selection)
+        if selection.attribute in key_positions:
+            on_keys.append((key_positions[selection.attribute], selection))
+        elif cut is not None and chosen is not None:
+            classes.append((cut, chosen))
         else:
-            rest.append(selection)
-    found = Membership(tuple(classes), None, tuple(on_keys))
-    left = Condition(tuple(rest), condition.clauses)
-    if left == Condition():
-        return found
-    bit = signature.bit_of(left.sql)
-    return None if bit is None else Membership(found.classes, bit, found.keys)
+            undecided.append(selection)
+    rest = Condition(tuple(undecided), condition.clauses)
+    if rest == Condition():
+        return Membership(tuple(classes), None, tuple(on_keys))
+    bit = signature.bit_of(rest.sql)
+    return None if bit is None else Membership(tuple(classes), bit, tuple(on_keys))

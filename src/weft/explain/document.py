@@ -9,7 +9,6 @@ from typing import Any
 from weft.algebra.partial import Invertible
 from weft.algebra.query import Query
 from weft.explain.axis import Axis
-from weft.explain.cost import Cost, EdgeRate, query_cost
 from weft.explain.outline import (
     FallbackNote,
     GroupView,
@@ -22,6 +21,7 @@ from weft.explain.outline import (
 )
 from weft.explain.statistics import statistics_document
 from weft.explain.wording import readable
+from weft.optimizer.cost import Cost, EdgeRate, query_cost
 
 FORMAT = 1
 

@@ -11,11 +11,14 @@ from functools import cached_property
 from typing import Literal as OneOf
 
 from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
+from weft.algebra.nodes.reads import distinct_node, partials, presence
+from weft.algebra.nodes.selectors import OTHER
 from weft.algebra.partial import Partial
-from weft.algebra.plan import OTHER, Fragments, Node, SharedPlan
+from weft.algebra.plan import Fragments, Node, SharedPlan
 from weft.algebra.query import Query
 from weft.explain.axis import Axis, axis_of
-from weft.explain.cost import (
+from weft.explain.wording import readable
+from weft.optimizer.cost import (
     ASSUMED_RATE,
     SECOND,
     Cost,
@@ -28,9 +31,6 @@ from weft.explain.cost import (
     readers_by_node,
     seconds,
 )
-from weft.explain.wording import readable
-from weft.optimizer.flat import distinct_node
-from weft.optimizer.gtweave import partials, presence
 from weft.optimizer.windows.calibration import calibrated
 from weft.stats import StreamStatistics
 

@@ -13,9 +13,9 @@ from math import log2
 
 from weft.explain.axis import Axis
 from weft.explain.canvas import Canvas, Shade, wrapped
-from weft.explain.cost import Cost
 from weft.explain.outline import FallbackNote, GroupView, NodeView, Outline, StreamView
 from weft.explain.wording import counted, duration, figure, some
+from weft.optimizer.cost import Cost
 
 _WIDTH, _MARGIN = 1240, 28
 _STREAM = (_MARGIN, 190)

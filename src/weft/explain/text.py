@@ -9,7 +9,6 @@ from weft.algebra.numbered import source_name
 from weft.algebra.plan import Fragments
 from weft.algebra.query import Query, StreamSchema
 from weft.explain.axis import Axis
-from weft.explain.cost import EdgeRate, query_cost
 from weft.explain.outline import (
     FallbackNote,
     GroupView,
@@ -30,6 +29,7 @@ from weft.explain.wording import (
     size_text,
     some,
 )
+from weft.optimizer.cost import EdgeRate, query_cost
 
 WIDTH = 100
 _NAMES, _GROUPS, _PREDICATES, _COLUMNS, _FALLBACKS = 4, 12, 8, 30, 12

@@ -1,6 +1,7 @@
-"""Levels 2 and 3: a vectorized kernel over fragments, in NumPy and Arrow, without Spark.
+"""Levels 2 and 3: vectorized computation over fragments, in NumPy and Arrow, without Spark.
 
-`state` holds the open fragments of a node, sorted by key and time; `weave` turns them into
-the result rows of every due window. The same functions run on the driver and, for large
-state, in Spark tasks. The kernel sees fragments, never rows of the stream.
+`columns/` are keys and partials as arrays, `fragments/` the open fragments of nodes, `windows/` the
+result rows of due windows. Each uses those named before it. The same functions run on the driver
+and, for large state, in Spark tasks. The kernel sees fragments, never rows of the stream, and does
+what a plan says: choosing it is the optimizer's business.
 """

@@ -1,5 +1,8 @@
 """Pure functions from queries to shared plans.
 
-`windows/` decides where fragments end, `predicates/` how conditions become signatures,
-`groupby/` which first-level nodes there are; `share` composes them. No part knows Spark.
+`gtweave` is the pipeline: `draft` is what it begins with, `weaving` chooses the groups of windows and
+`node_tree` the aggregate tree, `invariants` checks every plan. `cost` is what a plan costs.
+The parts know nothing of each other: `windows/` which queries read the same fragments, `predicates/`
+how conditions become signatures, `groupby/` aggregate trees and their memory, and below them
+`edges/` where fragments end. Nothing here knows Spark, files, or how a plan is shown or run.
 """

@@ -1,14 +1,9 @@
 """From bound queries to one shared plan: GTWeave.
 
-From: the TriOps paper, section VI (Algorithm 2), in three passes over a draft of the plan, each of
-which can be switched off without changing a result:
-
-- `predicates` gives every node an index of its predicates (`predicates.index`), and divides the
-  queries of a group-by set by the attributes that they select by. Off: a bit per predicate.
-- `groupby` arranges the nodes in an aggregate tree (`groupby.arrange`): some are computed from the
-  fragments of others, or of intermediates that no query asked for. Off: all from the stream.
-- `windows` weaves the queries of a node into groups that read the same fragments (a `Weaving`).
-  Off: all read the node's own.
+From: the TriOps paper, section VI (Algorithm 2), as a pipeline of passes over a plan. It begins with
+a draft, in which every group-by set is computed from the stream by itself. Every pass is a pure
+function from a plan to a plan, gives back the same object if it changes nothing, and can be switched
+off without changing a result. After each, the plan is checked (`invariants`).
 
 Departures from Algorithm 2. The paper weaves all queries below a first-level node together, and
 drops an inner node whose queries fall into different groups. Here every node weaves its own queries:
@@ -22,64 +17,101 @@ node's get fragments of their own at level 2. With two levels (TwoOps) every par
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from weft.algebra.aggregate import Aggregate, lift
-from weft.algebra.partial import Partial
-from weft.algebra.plan import (
-    Fragments,
-    Node,
-    Retired,
-    SharedPlan,
-    Sharing,
-    WeaveGroup,
-    member_id,
-    selected,
-    selectors,
-)
+from weft.algebra.nodes.reads import nodes_read
+from weft.algebra.plan import Retired, SharedPlan, WeaveGroup, member_id
 from weft.algebra.query import Query, StreamSchema
-from weft.algebra.scalar import Expression
-from weft.algebra.signature import Signature
-from weft.optimizer.edges.slices import irreducible, slices
-from weft.optimizer.flat import Keys, distinct_node, group_keys, group_node, nodes_of
-from weft.optimizer.predicates.index import index
+from weft.errors import RunError
+from weft.optimizer.draft import (
+    coarse_fragments,
+    drawn,
+    drawn_nodes,
+    queries_by_node,
+    weave_groups,
+)
+from weft.optimizer.invariants import broken_invariants
+from weft.optimizer.weaving import OnePart, Weaving
+
+_logger = logging.getLogger(__name__)
+
+Pass = Callable[[SharedPlan, Weaving], SharedPlan]
+
+
+def predicates(plan: SharedPlan, weaving: Weaving) -> SharedPlan:
+    """Give every node an index of its predicates, and divide the queries of a group-by set by the
+    attributes that they select by. Off: one node for all of them, and a bit per predicate."""
+    if all(query.predicate is None for query in plan.queries):
+        return plan
+    return drawn(plan, indexed=True)
+
+
+def windows(plan: SharedPlan, weaving: Weaving) -> SharedPlan:
+    """Weave the queries of every node into groups that read the same fragments, as the window
+    optimizer chooses. Off: all read the node's own."""
+    by_node = queries_by_node(plan)
+    groups: list[WeaveGroup] = []
+    members_of: dict[str, tuple[str, ...]] = {}
+    for node, readers in by_node.items():
+        woven = weaving.parts(readers)
+        parts = [part for part in woven.parts if part]
+        several_nodes = woven.levels == 2 and len(parts) > 1
+        has_coarse = (len(parts) > 1 or woven.coarse) and not several_nodes
+        for part in parts:
+            members = tuple(sorted(query.id for query in part)) if several_nodes else ()
+            members_of |= dict.fromkeys(members, members)
+            coarse = coarse_fragments(part) if has_coarse else None
+            groups += weave_groups(member_id(node, members), part, coarse)
+    if members_of:
+        active = [query for readers in by_node.values() for query in readers]
+        indexed = "predicates" in plan.sharing.passes
+        nodes = drawn_nodes(active, members_of, plan.stream, indexed)
+        return replace(plan, nodes=tuple(nodes), groups=tuple(groups))
+    return plan if tuple(groups) == plan.groups else replace(plan, groups=tuple(groups))
+
+
+def groupby(plan: SharedPlan, weaving: Weaving) -> SharedPlan:
+    """Arrange the nodes in an aggregate tree (`node_tree`): some are computed from the fragments of
+    others, or of intermediates that no query asked for. Off: all from the stream."""
+    readers: dict[str, list[Query]] = {node.id: [] for node in plan.nodes}
+    for query in plan.queries:
+        for node_id in nodes_read(plan, query):
+            readers[node_id].append(query)
+    nodes = tuple(weaving.tree(plan, readers))
+    if nodes == plan.nodes:
+        return plan
+    fragments = {node.id: node.fragments for node in nodes}
+    finer = {node.id for node in plan.nodes if fragments[node.id] != node.fragments}
+    groups = tuple(
+        replace(group, fragments=coarse_fragments(readers[group.node]))
+        if group.fragments is None and group.node in finer
+        else group
+        for group in plan.groups
+    )
+    return replace(plan, nodes=nodes, groups=groups)
+
+
+PASSES: tuple[Pass, ...] = (
+    # First, because it decides which nodes there are: the other passes work node by node.
+    predicates,
+    # Before the tree, because with two levels a group has a node of its own, outside of the tree.
+    windows,
+    # Last, because a node that others are computed from must carry what they have come to need.
+    groupby,
+)
+"""The pipeline. A pass is switched off by its function's name (the setting `passes`)."""
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The queries of a node, each in one part; with two `levels` every part has a node, with
-    three a single part may be `coarse`, too, if the node writes panes finer than its edges."""
+class PassRun:
+    """What a pass did to a plan, and how long it took."""
 
-    levels: int
-    parts: Sequence[Sequence[Query]]
-    coarse: bool = False
-
-
-class Weaving(Protocol):
-    """Chooses which queries of a node read the same fragments, and the tree of the nodes."""
-
-    @property
-    def sharing(self) -> Sharing: ...
-    def parts(self, queries: Sequence[Query]) -> Parts: ...
-    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
-        """The nodes with their parents, and intermediates; parents first."""
-        ...
-
-
-class OnePart:
-    """All queries of a node read the node's own fragments (Shared Time Slices), and all nodes
-    read the stream."""
-
-    def __init__(self, sharing: Sharing | None = None) -> None:
-        self.sharing = sharing or Sharing()
-
-    def parts(self, queries: Sequence[Query]) -> Parts:
-        return Parts(3, [queries])
-
-    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
-        return nodes
+    name: str
+    seconds: float
+    changed: bool
 
 
 def share(
@@ -89,161 +121,35 @@ def share(
     complete_from: Mapping[str, int],
     weaving: Weaving | None = None,
     retired: tuple[Retired, ...] = (),
+    *,
+    passes: Sequence[Pass] = PASSES,
+    report: Callable[[PassRun], None] | None = None,
 ) -> SharedPlan:
-    """The shared plan of a stream's queries."""
+    """The shared plan of a stream's queries: the draft after those of the `passes` that the sharing
+    names. Each is reported when it is done."""
     weaving = weaving or OnePart()
-    passes = weaving.sharing.passes
-    groups: list[WeaveGroup] = []
-    members_of: dict[str, tuple[str, ...]] = {}
-    by_node = _by_group_node(queries, passes)
-    for name, readers in by_node.items():
-        woven = weaving.parts(readers) if "windows" in passes else Parts(3, [readers])
-        parts = [part for part in woven.parts if part]
-        two_levels = woven.levels == 2 and len(parts) > 1
-        for part in parts:
-            members = tuple(sorted(query.id for query in part)) if two_levels else ()
-            members_of |= dict.fromkeys(members, members)
-            own = (len(parts) > 1 or woven.coarse) and not two_levels
-            coarse = _coarse(part) if own else None
-            groups += _weave_groups(member_id(name, members), part, coarse)
-    active = [query for readers in by_node.values() for query in readers]
-    nodes, node_readers = _nodes(active, members_of, stream, passes)
-    if "groupby" in passes:
-        drawn = {node.id: node.fragments for node in nodes}
-        nodes = list(weaving.tree(nodes, node_readers))
-        finer = {node.id for node in nodes if drawn.get(node.id, node.fragments) != node.fragments}
-        groups = [_not_finer(group, finer, node_readers) for group in groups]
-    return SharedPlan(
-        version,
-        stream,
-        tuple(queries),
-        tuple(nodes),
-        tuple(groups),
-        dict(complete_from),
-        retired,
-        weaving.sharing,
-    )
+    asked = weaving.sharing.passes
+    blank = replace(weaving.sharing, passes=())
+    plan = SharedPlan(version, stream, tuple(queries), (), (), complete_from, retired, blank)
+    plan = _checked(drawn(plan, indexed=False), "draft")
+    for transform in (transform for transform in passes if transform.__name__ in asked):
+        name, before = transform.__name__, plan
+        started = time.perf_counter()
+        plan = transform(plan, weaving)
+        run = PassRun(name, time.perf_counter() - started, plan is not before)
+        _logger.debug("pass %s: %.3f s, changed: %s", name, run.seconds, run.changed)
+        if report is not None:
+            report(run)
+        done = {*plan.sharing.passes, name}
+        ran = tuple(name for name in asked if name in done)
+        plan = replace(plan, sharing=replace(plan.sharing, passes=ran))
+        if run.changed:
+            plan = _checked(plan, name)
+    return plan
 
 
-def can_match(query: Query) -> bool:
-    """Whether any row can satisfy a query's predicate; if not, no node reads rows for it."""
-    condition = query.predicate.condition if query.predicate is not None else None
-    return condition is None or not condition.never
-
-
-def nodes_read(plan: SharedPlan, query: Query) -> set[str]:
-    """The ids of the nodes that a query reads and that are written."""
-    if not can_match(query):
-        return set()
-    return {plan.node_of(query, base, keys) for base, keys in nodes_of(query).items()}
-
-
-def partials(query: Query, aggregate: Aggregate, stream: StreamSchema) -> tuple[Partial, ...]:
-    """The partials that a query's own node carries for one of its aggregates."""
-    return lift(aggregate, stream.time_micros, query.predicate)
-
-
-def presence(query: Query, aggregate: Aggregate, stream: StreamSchema) -> Partial:
-    """The partial of a distinct node that says how often its value counts for the query."""
-    counted = Aggregate("count", aggregate.arguments, "bigint", aggregate.filter)
-    return lift(counted, stream.time_micros, query.predicate)[0]
-
-
-def _by_group_node(queries: Sequence[Query], passes: Sequence[str]) -> dict[str, list[Query]]:
-    found: dict[str, list[Query]] = {}
-    for query in queries:
-        if can_match(query):
-            own = selected(selectors(query.predicate, group_keys(query), passes))
-            found.setdefault(group_node(query) + own, []).append(query)
-    return found
-
-
-def _nodes(
-    queries: Sequence[Query],
-    members_of: Mapping[str, tuple[str, ...]],
-    stream: StreamSchema,
-    passes: Sequence[str],
-) -> tuple[list[Node], dict[str, list[Query]]]:
-    """The nodes of the queries' keys, and those of their distinct arguments; who reads them."""
-    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[Keys, list[Query]]] = {}
-    for query in queries:
-        for base, keys in nodes_of(query).items():
-            own = selectors(query.predicate, keys, passes)
-            place = (base, own, members_of.get(query.id, ()))
-            found.setdefault(place, (keys, []))[1].append(query)
-    nodes = [
-        _node(base, keys, own, members, readers, stream, passes)
-        for (base, own, members), (keys, readers) in found.items()
-    ]
-    return nodes, {
-        node.id: readers for node, (_, readers) in zip(nodes, found.values(), strict=True)
-    }
-
-
-def _node(
-    base: str,
-    keys: Keys,
-    own: tuple[str, ...],
-    members: tuple[str, ...],
-    readers: Sequence[Query],
-    stream: StreamSchema,
-    passes: Sequence[str],
-) -> Node:
-    carried: dict[str, Partial] = {}
-    for query in readers:
-        for aggregate in query.aggregates:
-            if aggregate.distinct:
-                if distinct_node(query, aggregate) == base:
-                    partial = presence(query, aggregate, stream)
-                    carried[partial.name] = partial
-            elif group_node(query) == base:
-                for partial in partials(query, aggregate, stream):
-                    carried[partial.name] = partial
-    found = predicates(readers)
-    indexed = "predicates" in passes
-    return Node(
-        id=member_id(base + selected(own), members),
-        keys=keys,
-        group_keys=len(readers[0].keys),
-        predicates=found,
-        keeps_all_rows=any(query.predicate is None for query in readers),
-        partials=tuple(carried.values()),
-        fragments=slices({query.window for query in readers}),
-        members=members,
-        selectors=own,
-        signature=index(found, keys) if indexed else Signature(bits=tuple(p.sql for p in found)),
-    )
-
-
-def predicates(queries: Sequence[Query]) -> tuple[Expression, ...]:
-    """The distinct predicates in the order of their first use."""
-    found = {query.predicate.sql: query.predicate for query in queries if query.predicate}
-    return tuple(found.values())
-
-
-def _coarse(part: Sequence[Query]) -> Fragments:
-    """The fragments of a part, exactly at its edges: level 2 maps fragments, not rows, so many
-    edge classes cost it little."""
-    edges = {edge for query in part for edge in query.window.edge_classes}
-    return Fragments(classes=irreducible(edges))
-
-
-def _not_finer(
-    group: WeaveGroup, finer: set[str], readers: Mapping[str, Sequence[Query]]
-) -> WeaveGroup:
-    """The group with fragments of its own, if its node has come to write finer ones for others."""
-    if group.fragments is not None or group.node not in finer:
-        return group
-    return replace(group, fragments=_coarse(readers[group.node]))
-
-
-def _weave_groups(
-    node: str, part: Sequence[Query], coarse: Fragments | None
-) -> tuple[WeaveGroup, ...]:
-    members: dict[str | None, list[str]] = {}
-    for query in part:
-        predicate = query.predicate.sql if query.predicate else None
-        members.setdefault(predicate, []).append(query.id)
-    return tuple(
-        WeaveGroup(node, predicate, tuple(names), coarse) for predicate, names in members.items()
-    )
+def _checked(plan: SharedPlan, pass_name: str) -> SharedPlan:
+    problem = next(broken_invariants(plan), None)
+    if problem is not None:
+        raise RunError("BROKEN_PLAN", stream=plan.stream.name, name=pass_name, detail=problem)
+    return plan

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Protocol
 
-from weft.algebra.plan import PASSES, Fragments, Node, SharedPlan, Sharing
+from weft.algebra.plan import PASS_NAMES, Fragments, Node, SharedPlan, Sharing
 from weft.algebra.query import Query
 from weft.errors import RunError
-from weft.optimizer.arrange import NATIVE, UNLIMITED, Arranging
 from weft.optimizer.edges.slices import slices
 from weft.optimizer.groupby.planner import ALLOCATORS
-from weft.optimizer.gtweave import Parts
+from weft.optimizer.node_tree import NATIVE, UNLIMITED, Arranging
 from weft.optimizer.windows.calibration import calibrated
 from weft.optimizer.windows.cost import (
     MODELS,
@@ -38,12 +38,49 @@ MODEL_NAMES = (CALIBRATED, *MODELS)
 SECOND = 1_000_000
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The queries of a node, each in one part; with two `levels` every part has a node, with
+    three a single part may be `coarse`, too, if the node writes panes finer than its edges."""
+
+    levels: int
+    parts: Sequence[Sequence[Query]]
+    coarse: bool = False
+
+
+class Weaving(Protocol):
+    """Chooses which queries of a node read the same fragments, and the tree of the nodes."""
+
+    @property
+    def sharing(self) -> Sharing: ...
+    def parts(self, queries: Sequence[Query]) -> Parts: ...
+    def tree(self, plan: SharedPlan, readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
+        """A plan's nodes with their parents, and intermediates; parents first."""
+        ...
+
+
+class OnePart:
+    """All queries of a node read the node's own fragments (Shared Time Slices), and all nodes
+    read the stream."""
+
+    def __init__(self, sharing: Sharing | None = None) -> None:
+        self.sharing = sharing or Sharing()
+
+    def parts(self, queries: Sequence[Query]) -> Parts:
+        return Parts(3, [queries])
+
+    def tree(self, plan: SharedPlan, readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
+        return plan.nodes
+
+
 def check_sharing(sharing: Sharing) -> None:
     """Refuse names that there are not, and a budget that cannot be."""
     optimizer, model = sharing.optimizer, sharing.model
     for name in sharing.passes:
-        if name not in PASSES:
-            raise RunError("UNKNOWN_SETTING", name="passes", value=name, known=", ".join(PASSES))
+        if name not in PASS_NAMES:
+            raise RunError(
+                "UNKNOWN_SETTING", name="passes", value=name, known=", ".join(PASS_NAMES)
+            )
     if sharing.allocator not in (NATIVE, *ALLOCATORS):
         known = ", ".join((NATIVE, *ALLOCATORS))
         raise RunError("UNKNOWN_SETTING", name="allocator", value=sharing.allocator, known=known)
@@ -105,10 +142,10 @@ class WindowWeaving:
         levels = 2 if isinstance(model, TwoOps) else 3
         return Parts(levels, _by_group(queries, workload, plan.partition))
 
-    def tree(self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
+    def tree(self, plan: SharedPlan, readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
         """The nodes as an aggregate tree."""
-        indexed = "predicates" in self.sharing.passes
-        return arranging(self.sharing, self.statistics).arranged(nodes, readers, indexed)
+        indexed = "predicates" in plan.sharing.passes
+        return arranging(self.sharing, self.statistics).arranged(plan.nodes, readers, indexed)
 
     def _model(self) -> CostModel:
         if self.sharing.model == CALIBRATED:

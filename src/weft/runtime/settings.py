@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 
 from pyspark.sql import SparkSession
 
-from weft.algebra.plan import PASSES
+from weft.algebra.plan import PASS_NAMES
 from weft.errors import RunError
-from weft.optimizer.arrange import NATIVE
+from weft.optimizer.node_tree import NATIVE
 
 Kernel = Literal["auto", "driver", "lanes"]
 KERNELS = get_args(Kernel)
@@ -49,7 +49,7 @@ class Settings:
     model: str = "calibrated"
     assumed_rate: float = 1000.0
     replan_drift: float = 2.0
-    passes: tuple[str, ...] = PASSES
+    passes: tuple[str, ...] = PASS_NAMES
     memory_budget: int | None = None
     allocator: str = NATIVE
     statistics_every: int = 20
@@ -79,7 +79,7 @@ def check_settings(settings: Settings) -> None:
         "assumed_rate": (_number(rate) and 0 < rate < math.inf, "give rows per second"),
         "replan_drift": (_number(drift) and drift >= 1, "give a factor of 1 or more"),
         "memory_budget": (budget is None or _whole(budget, 0), "give a number of groups, or none"),
-        "passes": (isinstance(passes, (tuple, list)), f"give a tuple of {', '.join(PASSES)}"),
+        "passes": (isinstance(passes, (tuple, list)), f"give a tuple of {', '.join(PASS_NAMES)}"),
         "statistics_every": (
             _whole(settings.statistics_every, 0),
             "give a number of micro-batches, 0 for none",

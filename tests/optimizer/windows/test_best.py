@@ -15,12 +15,12 @@ from weft.algebra.window import Window
 from weft.optimizer.windows import best as module
 from weft.optimizer.windows.best import best
 from weft.optimizer.windows.cost import CostModel, TriOps, TwoOps
-from weft.optimizer.windows.exact_partition import MOST_EDGE_SETS, exact_partition
-from weft.optimizer.windows.local_search import LocalSearch
-from weft.optimizer.windows.lower_bound import lower_bound
-from weft.optimizer.windows.merge_sequence import MergeSequence
 from weft.optimizer.windows.optimizers import OPTIMIZERS
-from weft.optimizer.windows.search_rates import SearchRates
+from weft.optimizer.windows.search.exact_partition import MOST_EDGE_SETS, exact_partition
+from weft.optimizer.windows.search.local_search import LocalSearch
+from weft.optimizer.windows.search.lower_bound import lower_bound
+from weft.optimizer.windows.search.merge_sequence import MergeSequence
+from weft.optimizer.windows.search.search_rates import SearchRates
 from weft.optimizer.windows.workload import Workload
 from weft.workloads.sharing import WindowTable, any_slides, zipf_windows
 
@@ -215,7 +215,7 @@ def test_without_a_model_best_takes_the_cheaper_of_both(rate: Fraction) -> None:
 
 def test_guessed_rates_do_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """With hardly any steps for counting, plans are found with guesses and costed exactly."""
-    monkeypatch.setattr("weft.optimizer.windows.search_rates._STEPS", 5)
+    monkeypatch.setattr("weft.optimizer.windows.search.search_rates._STEPS", 5)
     workload = zipf_windows(30, seed=5, multiples=False).workload()
     plan = best(workload, 50, TwoOps())
     assert plan.exact

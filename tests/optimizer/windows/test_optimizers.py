@@ -13,9 +13,9 @@ from tests.optimizer.windows.support import RATES, distinct, windows_of, workloa
 from weft.algebra.window import Window
 from weft.optimizer.windows.cost import Calibrated, CostModel, TriOps, TwoOps
 from weft.optimizer.windows.insert_then_weave import insert_then_weave
-from weft.optimizer.windows.merge_sequence import MergeSequence, merge_sequence
 from weft.optimizer.windows.optimizers import OPTIMIZERS
-from weft.optimizer.windows.search_rates import SearchRates
+from weft.optimizer.windows.search.merge_sequence import MergeSequence, merge_sequence
+from weft.optimizer.windows.search.search_rates import SearchRates
 from weft.optimizer.windows.triweave import triweave
 from weft.optimizer.windows.weaveshare import weaveshare
 from weft.workloads.sharing import zipf_windows

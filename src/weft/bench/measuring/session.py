@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pyspark.sql import SparkSession
 
-from weft.runtime.run.class_archive import java_options
+from weft.runtime.api.class_archive import java_options
 
 
 def cores() -> int:

@@ -14,7 +14,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from weft.cli.output import first_line, is_verbose
-from weft.runtime.run.class_archive import java_options
+from weft.runtime.api.class_archive import java_options
 
 _KEPT_LINES = 15
 _PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

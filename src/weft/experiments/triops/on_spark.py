@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.bench.measuring import loom
 from weft.bench.measuring.session import session
 from weft.experiments.reproduction import Claim, Data, Progress
-from weft.explain.cost import NodeCost, node_costs
+from weft.optimizer.cost import NodeCost, node_costs
 from weft.workloads.events import events
 from weft.workloads.stored import StoredStream, store
 from weft.workloads.windows import Window, WindowQuery, named

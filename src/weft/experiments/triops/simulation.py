@@ -23,8 +23,8 @@ from weft.experiments.triops.templates import Guess
 from weft.optimizer.edges.edges import EdgeRate
 from weft.optimizer.windows.best import best
 from weft.optimizer.windows.cost import CostModel, TriOps, TwoOps, plan_cost
-from weft.optimizer.windows.merge_sequence import MergeSequence, merge_sequence
-from weft.optimizer.windows.search_rates import search_rates
+from weft.optimizer.windows.search.merge_sequence import MergeSequence, merge_sequence
+from weft.optimizer.windows.search.search_rates import search_rates
 from weft.optimizer.windows.workload import Workload
 from weft.workloads.sharing import WindowTable, zipf_windows
 

@@ -1,1 +1,5 @@
-"""Columns: Arrow to NumPy and back, codes of keys, partial aggregates, sketches, ranges of them."""
+"""Columns as arrays: keys as codes (`keys`, `codes`, `arrow`), partials (`partial_columns`), and how
+they are combined (`operations`, `combine`, `ranges`; `sketches` and its two forms).
+
+Nothing here knows nodes, windows or time: a column is rows by position.
+"""

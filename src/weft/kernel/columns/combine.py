@@ -13,7 +13,7 @@ import numpy as np
 from weft.algebra.partial import SKETCHES, Invertible, Partial
 from weft.kernel.columns import codes
 from weft.kernel.columns.operations import OPERATIONS, Array, Arrays, Operation
-from weft.kernel.columns.partials import Stored
+from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.ranges import PrefixSums, combine_ranges, combine_runs
 
 

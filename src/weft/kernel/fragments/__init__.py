@@ -1,1 +1,4 @@
-"""Fragments: open state in memory, coalescing, members of predicates, nodes from their parents."""
+"""Open fragments of a node: `state` holds them sorted by key and time, `members` finds which
+predicates a shard satisfies, `derive` computes a node from its parent's fragments (with `buckets`
+and `classify`), `coalesce` makes coarser fragments of them. Windows are not known here.
+"""

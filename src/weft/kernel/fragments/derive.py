@@ -12,17 +12,17 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from weft.algebra.implied import carried
+from weft.algebra.nodes.implied import carried
 from weft.algebra.partial import SKETCHES, Partial
 from weft.algebra.plan import Node
 from weft.algebra.signature import WORD_BITS
-from weft.kernel.columns import partials as partial_columns
+from weft.kernel.columns import partial_columns
 from weft.kernel.columns.arrow import arrow_type, factorized, single
 from weft.kernel.columns.codes import to_arrow
 from weft.kernel.columns.combine import over_runs, ranges_of_runs
 from weft.kernel.columns.keys import hashable
 from weft.kernel.columns.operations import Array
-from weft.kernel.columns.partials import Stored
+from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.sorting import ordered
 from weft.kernel.fragments.buckets import buckets, can_hash
 from weft.kernel.fragments.classify import classes

@@ -21,14 +21,13 @@ import numpy as np
 
 from weft.algebra.plan import Node
 from weft.algebra.scalar import Expression
-from weft.algebra.signature import WORD_BITS, Cut, Membership, Signature, membership
+from weft.algebra.signature import WORD_BITS, Cut, Membership, Signature, cut_by, membership
 from weft.kernel.columns.arrow import factorized
 from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.sorting import ordered
 from weft.kernel.fragments.classify import classes
 from weft.kernel.fragments.state import MEMBER_SHIFT, NodeState, Shards
-from weft.optimizer.predicates.index import cut
 
 Members = tuple[tuple[int, Expression | None], ...]
 """Predicates, None for all rows, by the numbers that they have in all pools of a query."""
@@ -204,7 +203,7 @@ def _key_cuts(node: Node, members: Members) -> dict[int, Cut]:
             if selection.attribute in places:
                 found.setdefault(places[selection.attribute], {})[selection.sql] = None
                 selections[selection.sql] = selection
-    return {key: cut([selections[sql] for sql in own]) for key, own in found.items()}
+    return {key: cut_by([selections[sql] for sql in own]) for key, own in found.items()}
 
 
 def _distinct(columns: Sequence[Array], rows: int) -> tuple[Array, Array]:

@@ -19,14 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weft.algebra.aggregate import stored_type
-from weft.algebra.implied import carried, implied
+from weft.algebra.nodes.implied import carried, implied
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Node
-from weft.kernel.columns import partials as partial_columns
+from weft.kernel.columns import partial_columns
 from weft.kernel.columns.arrow import arrow_type, factorized, single
 from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
-from weft.kernel.columns.partials import Stored
+from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.sketches import of_single_values
 from weft.kernel.columns.sorting import ordered
 

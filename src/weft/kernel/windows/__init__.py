@@ -1,1 +1,4 @@
-"""Windows: which are due, where their fragments are, and their rows lowered to Spark types."""
+"""Due windows: `program` is a plan made ready, `due` says which windows end now, `weave` computes
+them from open fragments by `positions`, `lower` and `scalar` turn partials into values, `results`
+into rows; `intercede` is level 2. Where fragments come from is in `kernel.fragments`.
+"""

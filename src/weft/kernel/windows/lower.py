@@ -19,7 +19,7 @@ from weft.algebra.types import BIGINT, DOUBLE, INTEGRAL, decimal_parameters
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.codes import to_arrow
 from weft.kernel.columns.operations import Array
-from weft.kernel.columns.partials import LIMBS, Stored
+from weft.kernel.columns.partial_columns import LIMBS, Stored
 from weft.kernel.columns.sketches import SketchColumn, quantiles
 from weft.kernel.failure import QueryFailure
 

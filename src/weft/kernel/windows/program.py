@@ -17,14 +17,19 @@ from functools import cached_property
 
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.codec import digest
+from weft.algebra.nodes.reads import (
+    distinct_keys,
+    distinct_node,
+    partials,
+    partials_read,
+    presence,
+)
 from weft.algebra.partial import SKETCHES, Partial
 from weft.algebra.plan import Fragments, SharedPlan, base_of, pool_name
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression, Scalar, is_native
 from weft.algebra.types import SqlType
 from weft.kernel.fragments.members import Members, SignatureIndexes
-from weft.optimizer.flat import distinct_keys, distinct_node, group_node
-from weft.optimizer.gtweave import partials, presence
 
 
 @dataclass(frozen=True)
@@ -246,21 +251,9 @@ class _Pools:
         needed = {
             partial.name
             for query in queries
-            for partial in carried(query, base_of(node), self.plan)
+            for partial in partials_read(query, base_of(node), self.plan.stream)
         }
         return Pool(name, node, fragments, queries, frozenset(needed), members)
-
-
-def carried(query: Query, base: str, plan: SharedPlan) -> list[Partial]:
-    """The partials that a query needs of its node with the keys that `base` names."""
-    found: list[Partial] = []
-    for aggregate in query.aggregates:
-        if aggregate.distinct:
-            if distinct_node(query, aggregate) == base:
-                found.append(presence(query, aggregate, plan.stream))
-        elif group_node(query) == base:
-            found += partials(query, aggregate, plan.stream)
-    return found
 
 
 def _shapes(queries: list[Query], fragments: Fragments | None, pools: _Pools) -> tuple[Shape, ...]:

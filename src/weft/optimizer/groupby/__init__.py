@@ -1,7 +1,7 @@
-"""Group-by sharing: from the group-by sets of many queries to nodes.
+"""Group-by sharing, the Memory paper (Naidu et al., Memory-Constrained Aggregate Computation over
+Data Streams): which group-by sets are computed from which.
 
-`flat` gives every group-by set a first-level node. The rest is the Memory paper (Naidu et al.,
-Memory-Constrained Aggregate Computation over Data Streams): `aggregate_tree` the plans, `tree_cost`
-and `eviction` what they cost, `greedy_tree` the search, `fptas`, `uniform_allocation` and `slc` the
-memory of its nodes, `estimate` the statistics that were not given, `planner` all of it together.
+`trees/` are the aggregate trees and the search for them, `memory/` is what a tree costs when its
+tables are bounded and how memory is shared out; `planner` is both together. Here a node is a set of
+attributes: which nodes a shared plan has is decided in `optimizer.node_tree`.
 """

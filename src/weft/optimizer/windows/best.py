@@ -19,13 +19,13 @@ from fractions import Fraction
 from functools import cached_property
 
 from weft.optimizer.windows.cost import CostModel, Number, TriOps, TwoOps
-from weft.optimizer.windows.exact_partition import MOST_EDGE_SETS, exact_partition
 from weft.optimizer.windows.grouping import Grouping, grouping
 from weft.optimizer.windows.insert_then_weave import first_come, insert
-from weft.optimizer.windows.local_search import LocalSearch
-from weft.optimizer.windows.lower_bound import lower_bound
-from weft.optimizer.windows.merge_sequence import MergeSequence, merge_sequence
-from weft.optimizer.windows.search_rates import search_rates
+from weft.optimizer.windows.search.exact_partition import MOST_EDGE_SETS, exact_partition
+from weft.optimizer.windows.search.local_search import LocalSearch
+from weft.optimizer.windows.search.lower_bound import lower_bound
+from weft.optimizer.windows.search.merge_sequence import MergeSequence, merge_sequence
+from weft.optimizer.windows.search.search_rates import search_rates
 from weft.optimizer.windows.workload import Workload
 
 _DESCENT_WORK = 80_000

@@ -30,7 +30,7 @@ from itertools import chain
 import numpy as np
 
 from weft.optimizer.windows.calibration import Constants
-from weft.optimizer.windows.search_rates import search_rates
+from weft.optimizer.windows.search.search_rates import search_rates
 from weft.optimizer.windows.workload import Workload
 
 Groups = tuple[tuple[int, ...], ...]

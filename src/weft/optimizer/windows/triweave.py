@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from weft.optimizer.windows.cost import CostModel, Number, TriOps
 from weft.optimizer.windows.grouping import Grouping, grouping
-from weft.optimizer.windows.merge_sequence import merge_sequence
+from weft.optimizer.windows.search.merge_sequence import merge_sequence
 from weft.optimizer.windows.workload import Workload
 
 

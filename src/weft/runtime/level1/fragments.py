@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pyspark.sql import DataFrame
 
 from weft.algebra.aggregate import distinct_sketch, stored, stored_type
-from weft.algebra.implied import carried, implied
+from weft.algebra.nodes.implied import carried, implied
 from weft.algebra.partial import COUNT_STAR, Partial
 from weft.algebra.plan import Fragments, Node
 from weft.algebra.query import StreamSchema, quote

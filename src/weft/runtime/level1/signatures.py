@@ -19,7 +19,8 @@ from typing import Any
 
 from weft.algebra.aggregate import stored
 from weft.algebra.condition import Selection, Values, constant, constant_sql, is_point, union
-from weft.algebra.plan import Node, determined, over_columns
+from weft.algebra.nodes.selectors import determined, over_columns
+from weft.algebra.plan import Node
 from weft.algebra.signature import WORD_BITS, Cut
 from weft.algebra.types import INTEGRAL, SqlType
 from weft.kernel.fragments.state import key_column, signature_column

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weft.algebra.implied import carried
+from weft.algebra.nodes.implied import carried
 from weft.algebra.plan import Node
 from weft.kernel.fragments.state import (
     BUCKET,

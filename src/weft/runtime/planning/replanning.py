@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from weft.algebra.plan import SharedPlan, Sharing
-from weft.explain.cost import fragment_rate, node_costs, seconds
+from weft.optimizer.cost import fragment_rate, node_costs, seconds
 from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import (
     CALIBRATED,

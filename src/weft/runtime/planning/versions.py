@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from weft.algebra.nodes.reads import nodes_read
 from weft.algebra.plan import Node, Retired, SharedPlan
 from weft.algebra.query import Query, StreamSchema
 from weft.algebra.scalar import Expression
 from weft.algebra.signature import membership
-from weft.optimizer.gtweave import Weaving, nodes_read, share
+from weft.optimizer.gtweave import share
+from weft.optimizer.weaving import Weaving
 from weft.runtime.protocol.commits import Commit, Entry
 from weft.runtime.protocol.log import StreamLog
 
@@ -36,18 +38,19 @@ def next_plan(
     """The plan for a changed set of queries or other weave groups; queries that stay keep their
     `complete_from`, and read on in the nodes they had."""
     version = max(log.plan_versions(), default=0) + 1
-    plan = share(version, stream, queries, {}, weaving)
+    always = {query.id: ALWAYS for query in queries}
+    plan = share(version, stream, queries, always, weaving)
     if last is None:
-        plan.complete_from.update({query.id: ALWAYS for query in queries})
         return plan
     previous = log.plan(last.plan_version)
     plan = replace(plan, retired=_retired(previous, plan, last))
-    for query in queries:
-        if query.id in previous.complete_from:
-            plan.complete_from[query.id] = previous.complete_from[query.id]
-        else:
-            plan.complete_from[query.id] = complete_from(log, plan, query, last)
-    return plan
+    bounds = {
+        query.id: previous.complete_from[query.id]
+        if query.id in previous.complete_from
+        else complete_from(log, plan, query, last)
+        for query in queries
+    }
+    return replace(plan, complete_from=bounds)
 
 
 def _retired(previous: SharedPlan, plan: SharedPlan, last: Commit) -> tuple[Retired, ...]:

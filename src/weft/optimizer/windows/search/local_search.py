@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.optimizer.edges.common_edges import Floats
-from weft.optimizer.windows.cover_pool import CoverPool
-from weft.optimizer.windows.merge_sequence import MergeSequence
-from weft.optimizer.windows.search_rates import SearchRates
+from weft.optimizer.windows.search.cover_pool import CoverPool
+from weft.optimizer.windows.search.merge_sequence import MergeSequence
+from weft.optimizer.windows.search.search_rates import SearchRates
 
 _ROUNDING = 1e-9
 _STEPS_OF_A_GUESS = 20

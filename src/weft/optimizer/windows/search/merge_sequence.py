@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.optimizer.windows.cost import CostModel
-from weft.optimizer.windows.search_rates import FLOAT64_SETS, SearchRates, search_rates
+from weft.optimizer.windows.search.search_rates import FLOAT64_SETS, SearchRates, search_rates
 from weft.optimizer.windows.workload import Workload
 
 _TICK = 2.0**-40

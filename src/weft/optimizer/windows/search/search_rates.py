@@ -21,7 +21,7 @@ from weft.optimizer.edges.edge_bitset import composite_slide, count_edges
 from weft.optimizer.edges.edge_counting import EdgeCounter, OutOfSteps
 from weft.optimizer.edges.edges import without_contained
 from weft.optimizer.edges.slices import base_pane
-from weft.optimizer.windows.cover_pool import CoverPool
+from weft.optimizer.windows.search.cover_pool import CoverPool
 from weft.optimizer.windows.workload import Workload
 
 _SMALL_PERIOD = 1 << 12

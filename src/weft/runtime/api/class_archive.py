@@ -2,7 +2,7 @@
 
 Most of a Spark process's first seconds go into loading and checking some twenty thousand Java
 classes. The JVM can map them from an archive instead (class data sharing). `python -m
-weft.runtime.run.class_archive` makes one, by running a small stream, for the Java and the packages of
+weft.runtime.api.class_archive` makes one, by running a small stream, for the Java and the packages of
 this environment; the sessions of weft's own commands use it if it is there. The JVM itself checks
 that an archive fits, and goes on without one that does not.
 """
@@ -37,7 +37,7 @@ def make() -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         written = Path(folder) / "spark.jsa"
-        command = [sys.executable, "-m", "weft.runtime.run.class_archive", str(written)]
+        command = [sys.executable, "-m", "weft.runtime.api.class_archive", str(written)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if not written.is_file():
             raise RuntimeError(f"Java wrote no archive:\n{(done.stderr or done.stdout)[-2000:]}")

@@ -9,7 +9,7 @@ from tests.explain.support import explained, numbered
 
 from weft.algebra.plan import Sharing
 from weft.algebra.window import EdgeClass, Window
-from weft.explain.cost import SECOND, edge_rate, fragment_rate, window_rate
+from weft.optimizer.cost import SECOND, edge_rate, fragment_rate, window_rate
 from weft.optimizer.edges.slices import slices
 from weft.optimizer.weaving import WindowWeaving
 

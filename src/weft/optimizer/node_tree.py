@@ -27,18 +27,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weft.algebra.condition import selections_on
+from weft.algebra.nodes.selectors import determined
 from weft.algebra.partial import Partial
-from weft.algebra.plan import Node, determined
+from weft.algebra.plan import Node
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression
-from weft.algebra.signature import Cut, Signature, membership
+from weft.algebra.signature import Cut, Signature, cut_by, membership
 from weft.algebra.window import Window
 from weft.optimizer.edges.edges import edge_rate
 from weft.optimizer.edges.slices import slices
 from weft.optimizer.groupby.planner import plan_tree
 from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, node_name
 from weft.optimizer.groupby.trees.native_tree import Costs, native_tree
-from weft.optimizer.predicates.index import cut, index
+from weft.optimizer.predicates.index import bits_only, index
 
 Attributes = frozenset[str]
 SELECTED = "σ "
@@ -275,14 +276,13 @@ def _carrying(
     predicates = {each.sql: each for other in below for each in other.predicates}
     partials: dict[str, Partial] = {each.name: each for o in below for each in o.partials}
     found = tuple(predicates.values())
-    bits = Signature(bits=tuple(each.sql for each in found))
     return replace(
         node,
         predicates=found,
         keeps_all_rows=any(other.keeps_all_rows for other in below),
         partials=tuple(partials.values()),
         fragments=slices(windows),
-        signature=index(found, node.keys) if indexed else bits,
+        signature=index(found, node.keys) if indexed else bits_only(found),
     )
 
 
@@ -307,5 +307,5 @@ def below_parent(node: Node, parent: Node | None) -> Node:
         for _, selection in found.keys:
             name = selection.attribute
             if name not in own and name in above and name not in cuts:
-                cuts[name] = cut(asked[name])
+                cuts[name] = cut_by(asked[name])
     return replace(node, parent=parent.id, signature=Signature(tuple(cuts.values()), tuple(bits)))

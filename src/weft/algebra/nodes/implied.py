@@ -1,7 +1,7 @@
-"""Partials that the keys of a fragment imply, so that no node has to compute or to keep them.
+"""Partials that the keys of a fragment imply, so that no node has to compute or keep them.
 
 All rows of a fragment have the same keys. The sketch of the distinct values of a key is therefore
-that of one value: it is made when it is needed, for each value once, and rows never are sketched.
+that of one value: it is computed when it is needed, once for each value, and no row is ever sketched.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIZE = "\x00"
 
 @dataclass(frozen=True, slots=True)
 class Implied:
-    """The sketch of one value: that of a key, by its place among the keys."""
+    """The sketch of one value: that of a key, by its position among the keys."""
 
     key: int
     log_k: int
@@ -31,13 +31,13 @@ def implied(partial: Partial, keys: Sequence[Expression]) -> Implied | None:
     """How the keys imply a partial, None if they do not."""
     if partial.combine.name != "hll":
         return None
-    for place, key in enumerate(keys):
+    for position, key in enumerate(keys):
         if key.type not in _TYPES:
             continue
         head, tail = distinct_sketch(key.sql, key.type, _SIZE).split(_SIZE)
         size = partial.lift.removeprefix(head).removesuffix(tail)
         if size.isdecimal() and partial.lift == head + size + tail:
-            return Implied(place, int(size))
+            return Implied(position, int(size))
     return None
 
 

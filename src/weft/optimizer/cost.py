@@ -20,12 +20,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from weft.algebra.nodes.reads import distinct_node, nodes_read
 from weft.algebra.plan import Fragments, SharedPlan, Sharing, WeaveGroup
 from weft.algebra.query import Query
 from weft.algebra.window import EdgeClass, Window
 from weft.optimizer.edges import edges
-from weft.optimizer.flat import distinct_node
-from weft.optimizer.gtweave import nodes_read
 from weft.optimizer.windows.calibration import Constants
 
 ASSUMED_RATE = 1000.0

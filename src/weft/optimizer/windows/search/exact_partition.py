@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.optimizer.windows.search_rates import SearchRates
+from weft.optimizer.windows.search.search_rates import SearchRates
 
 MOST_EDGE_SETS = 13
 

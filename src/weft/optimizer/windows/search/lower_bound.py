@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.optimizer.edges.common_edges import Floats
-from weft.optimizer.windows.search_rates import SearchRates
+from weft.optimizer.windows.search.search_rates import SearchRates
 
 MOST_REFINED = 2000
 _LEVELS = 48
