@@ -83,6 +83,7 @@ class RowsEngine(Generic[OutcomeT]):
     def _number(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         first = last.engine["numbers"] if last else 0
         self._numbering.remove_numbered()
+        work.rows = None
         plan = self._log.plan(intent.plan_version)
         if not plan.queries:
             self._numbered = Numbered(first)
