@@ -37,6 +37,8 @@ class Settings:
     `statistics_every`: every how many micro-batches one is sampled (docs/statistics.md); 0: none.
     `most_unconsumed`: how many steps a stream may be ahead of what follows it (row windows) before it
     waits. `overlap`: whether a micro-batch may be finished while the next one is read.
+    `allow_unsafe_sql`: whether queries that run alone may call Java methods, start programs and
+    read files by path (docs/sql.md).
     """
 
     kernel: Kernel = "auto"
@@ -55,6 +57,7 @@ class Settings:
     statistics_every: int = 20
     overlap: bool = True
     most_unconsumed: int = 16
+    allow_unsafe_sql: bool = False
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
@@ -86,6 +89,7 @@ def check_settings(settings: Settings) -> None:
         ),
         "most_unconsumed": (_whole(settings.most_unconsumed, 1), "give a number of steps"),
         "overlap": (isinstance(settings.overlap, bool), "give True or False"),
+        "allow_unsafe_sql": (isinstance(settings.allow_unsafe_sql, bool), "give True or False"),
     }
     for name, (holds, detail) in meant.items():
         if not holds:

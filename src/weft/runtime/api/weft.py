@@ -27,6 +27,7 @@ from weft.optimizer.weaving import WindowWeaving, check_sharing
 from weft.runtime.api.assembly import Assembly
 from weft.runtime.api.handle import QueryHandle
 from weft.runtime.api.registry import Registry
+from weft.runtime.api.session import sql_session
 from weft.runtime.api.sources import Source, fallback_frame, source
 from weft.runtime.planning.replanning import group_counts, measured_sharing
 from weft.runtime.planning.versions import ALWAYS
@@ -83,7 +84,8 @@ class Weft:
         except DatabaseError as error:
             detail = f"{error.orig}; if it is SQLite's file, delete it: it will be rebuilt"
             raise CheckpointError("DAMAGED", path=catalog, detail=detail) from error
-        self._registry = Registry(spark, self._catalog)
+        allow_unsafe = self._settings.allow_unsafe_sql
+        self._registry = Registry(spark, self._catalog, allow_unsafe_sql=allow_unsafe)
         self._logs: dict[str, StreamLog] = {}
         self._run: Run | None = None
         self._sink: Sink = ResultStore()
@@ -148,7 +150,7 @@ class Weft:
             self._catalog.check_free(name)
             bound = self._registry.bind(name, sql, query_id="")
             if isinstance(bound, Fallback):
-                record = self._catalog.add_query(name, sql, FALLBACK, bound.reason)
+                record = self._catalog.add_query(name, sql, FALLBACK, bound.detail)
             else:
                 record = self._catalog.add_query(name, sql)
                 bound = replace(bound, id=record.id)
@@ -237,7 +239,7 @@ class Weft:
         names = [(name, numbered_name(name)) for name in self._registry.sources]
         plans = [self.plan(name) for pair in names for name in pair]
         notes = [
-            FallbackNote(record.name, bound.stream, bound.reason)
+            FallbackNote(record.name, bound.stream, bound.detail)
             for record, bound in self._registry.fallbacks()
         ]
         shown = explain([plan for plan in plans if plan.queries], notes, only=name)
@@ -369,7 +371,7 @@ class Weft:
 
     def _fallback_frame(self, bound: Fallback) -> DataFrame:
         registry = self._registry
-        return fallback_frame(self._spark, bound.sql, registry.sources, registry.tables)
+        return fallback_frame(self._spark, bound, registry.sources, registry.tables)
 
     # results
 
@@ -451,7 +453,8 @@ class Weft:
         return self._logs[stream]
 
     def _check_sources(self) -> None:
-        """Every registered query must have its stream."""
+        """Every registered query must have its stream, and the session must read SQL as it did."""
+        sql_session(self._spark)
         for record in self._registry.live():
             if record.status not in (ACTIVE, FALLBACK):
                 continue

@@ -6,7 +6,6 @@ batch's rows: a set that fails is halved until single queries remain.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
@@ -16,6 +15,7 @@ from weft.algebra.query import Query, StreamSchema
 from weft.kernel.failure import QueryFailure
 from weft.optimizer.gtweave import share
 from weft.runtime.level1.fragments import fragments
+from weft.runtime.quiet import quiet_sql_errors
 
 
 def culprits(
@@ -25,16 +25,12 @@ def culprits(
     cannot be read, which is no query's fault."""
     suspects = [query for query in queries if can_raise(query)]
     found: dict[str, QueryFailure] = {}
-    logger = logging.getLogger("SQLQueryContextLogger")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
     try:
-        rows.write.format("noop").mode("overwrite").save()
-        _bisect(rows, suspects, stream, found)
+        with quiet_sql_errors():
+            rows.write.format("noop").mode("overwrite").save()
+            _bisect(rows, suspects, stream, found)
     except PySparkException:
         return {}
-    finally:
-        logger.setLevel(level)
     return found
 
 

@@ -1,0 +1,54 @@
+"""What a session's settings mean for the SQL that weft reads.
+
+weft reads SQL by itself, so a setting that changes how Spark reads or types a text must be honoured
+or refused by name: to ignore it would change results silently. docs/sql.md lists them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from weft.errors import SqlError
+
+_ANSI: Final = "spark.sql.ansi.enabled"
+_DOUBLE_QUOTES: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
+
+_LITERALS: Final = "it changes what literals mean"
+_REQUIRED: Final = {
+    "spark.sql.caseSensitive": ("false", "weft's names of columns do not depend on case"),
+    "spark.sql.timestampType": ("TIMESTAMP_LTZ", "it changes what TIMESTAMP means"),
+    "spark.sql.groupByOrdinal": ("true", "it changes what GROUP BY 1 means"),
+    "spark.sql.groupByAliases": ("true", "it changes what names in GROUP BY mean"),
+    "spark.sql.parser.escapedStringLiterals": ("false", _LITERALS),
+    "spark.sql.parser.quotedRegexColumnNames": ("false", "it changes what quoted names mean"),
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": ("false", _LITERALS),
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": ("false", _LITERALS),
+    "spark.sql.legacy.statisticalAggregate": ("false", "it changes variances of one row"),
+    "spark.sql.legacy.ctePrecedencePolicy": ("CORRECTED", "it changes what names in WITH mean"),
+}
+"""The value that weft needs of a setting, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlSession:
+    """How the session reads SQL."""
+
+    ansi: bool
+    double_quoted_names: bool
+
+
+def sql_session(spark: SparkSession) -> SqlSession:
+    """The session's way to read SQL; raises for settings that weft cannot honour."""
+    for key, (wanted, detail) in _REQUIRED.items():
+        value = str(spark.conf.get(key, wanted))
+        if value.lower() != wanted.lower():
+            raise SqlError("SESSION_SETTING", key=key, value=value, wanted=wanted, detail=detail)
+    ansi = _is_true(spark, _ANSI)
+    return SqlSession(ansi, ansi and _is_true(spark, _DOUBLE_QUOTES))
+
+
+def _is_true(spark: SparkSession, key: str) -> bool:
+    return str(spark.conf.get(key, "false")).lower() == "true"
