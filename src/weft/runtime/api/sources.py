@@ -17,7 +17,7 @@ _WATERMARK = "spark.watermarkDelayMs"
 
 
 @dataclass(frozen=True)
-class Source:
+class StreamSource:
     """A streaming DataFrame with its event time."""
 
     schema: StreamSchema
@@ -32,7 +32,7 @@ class Source:
         return self.frame.withWatermark(self.schema.time, delay)
 
 
-def source(name: str, frame: DataFrame, time: str | None, watermark: str | None) -> Source:
+def source(name: str, frame: DataFrame, time: str | None, watermark: str | None) -> StreamSource:
     """Check a streaming DataFrame and its event time; both are inferred from a watermark."""
     if not frame.isStreaming:
         raise CatalogError("STREAM_NOT_STREAMING", name=name)
@@ -63,7 +63,7 @@ def source(name: str, frame: DataFrame, time: str | None, watermark: str | None)
     if len(set(lowered)) != len(lowered):
         raise CatalogError("TIME_COLUMN", name=name, detail="two columns have one name")
     same = own and watermark is None
-    return Source(StreamSchema(name, fields, column.name, delay), frame, same)
+    return StreamSource(StreamSchema(name, fields, column.name, delay), frame, same)
 
 
 def _delay(name: str, watermark: str) -> int:
@@ -79,7 +79,7 @@ def _delay(name: str, watermark: str) -> int:
 def fallback_frame(
     spark: SparkSession,
     sql: str,
-    sources: Mapping[str, Source],
+    sources: Mapping[str, StreamSource],
     tables: Mapping[str, object],
 ) -> DataFrame:
     """A query over streams and tables under their own names, without touching the catalog.
