@@ -36,6 +36,11 @@ MESSAGES: dict[str, str] = {
     "STREAM_NOT_STREAMING": "'{name}' is not a streaming DataFrame; use add_table for relations",
     "TIME_COLUMN": "the event time of stream '{name}' must be a TIMESTAMP column: {detail}",
     "WATERMARK": "stream '{name}' needs a watermark delay: {detail}",
+    # the catalog
+    "BAD_CATALOG_URL": "'{url}' cannot be opened as a catalog: {detail}. Give the URL of a database, "
+    "such as sqlite:///names.db",
+    "CATALOG_UNAVAILABLE": "the catalog {url} cannot be used: {detail}",
+    "CLOSED": "this weft is closed; make a new one on the same checkpoint",
     # the project
     "PROJECT": "{detail}",
     # a table of windows
@@ -69,6 +74,11 @@ MESSAGES: dict[str, str] = {
     "Finish it with the weft that wrote it, or start over with a new checkpoint; nothing was changed",
     "DAMAGED": "{path} is damaged: {detail}. Restore it from a copy, or start over with a new "
     "checkpoint; nothing was changed",
+    "NEEDS_CATALOG": "{path} is not a local folder, so its catalog cannot be a file inside it: give "
+    "catalog=, the URL of a database",
+    "CATALOG_DAMAGED": "the catalog {url} cannot be read: {detail}. If it is the file in the "
+    "checkpoint, move it away: weft writes a new one from what the checkpoint holds. Otherwise restore "
+    "it from a copy",
     "UNKNOWN_STORED": "it holds a value of the kind '{name}', which this weft cannot read; most likely "
     "a newer weft wrote it. Update weft; nothing was changed",
     "CANNOT_WRITE": "{path} cannot be written: {detail}. Nothing of the step under way is committed; "

@@ -1,10 +1,8 @@
-"""The catalog's relations and the operations on them."""
+"""The operations on the catalog's relations."""
 
 from __future__ import annotations
 
 import json
-import re
-import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,56 +11,25 @@ from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
 
 from weft.algebra import codec
 from weft.algebra.query import StreamSchema
-from weft.errors import CatalogError
+from weft.catalog.database import Database
+from weft.catalog.migrations import check_not_newer, newest, upgrade, version_of
+from weft.catalog.names import check_name
+from weft.catalog.tables import about as _about
+from weft.catalog.tables import queries as _queries
+from weft.catalog.tables import statistics as _statistics
+from weft.catalog.tables import streams as _streams
+from weft.errors import CatalogError, CheckpointError
 from weft.stats import StreamStatistics
 
+__all__ = ["ACTIVE", "FALLBACK", "QUARANTINED", "REJECTED", "Catalog", "QueryRecord", "check_name"]
+
 ACTIVE, FALLBACK, QUARANTINED, REJECTED = "active", "fallback", "quarantined", "rejected"
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
-_metadata = sa.MetaData()
-
-_streams = sa.Table(
-    "streams",
-    _metadata,
-    sa.Column("name", sa.String, primary_key=True),
-    sa.Column("schema", sa.Text, nullable=False),
-)
-
-_queries = sa.Table(
-    "queries",
-    _metadata,
-    sa.Column("change", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("name", sa.String, nullable=False),
-    sa.Column("sql", sa.Text, nullable=False),
-    sa.Column("status", sa.String, nullable=False),
-    sa.Column("detail", sa.Text, nullable=False, default=""),
-    sa.Column("complete_from", sa.BigInteger, nullable=True),
-    sa.Column("late", sa.BigInteger, nullable=False, default=0),
-    sa.Column("registered", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("dropped", sa.DateTime(timezone=True), nullable=True),
-    sa.Index("queries_by_name", "name"),
-    sa.Index(
-        "queries_live_name",
-        "name",
-        unique=True,
-        sqlite_where=sa.text("dropped IS NULL"),
-        postgresql_where=sa.text("dropped IS NULL"),
-    ),
-    sqlite_autoincrement=True,
-)
-
-_statistics = sa.Table(
-    "statistics",
-    _metadata,
-    sa.Column("stream", sa.String, primary_key=True),
-    sa.Column("body", sa.Text, nullable=False),
-    sa.Column("updated", sa.DateTime(timezone=True), nullable=False),
-)
 
 
 @dataclass(frozen=True)
@@ -93,64 +60,72 @@ class Catalog:
     """
 
     def __init__(self, url: str) -> None:
-        self._engine = _engine(url)
-        self._current = threading.local()
-        _metadata.create_all(self._engine)
+        self._database = Database(url)
+        with self._database.reading() as connection:
+            version = version_of(connection)
+        check_not_newer(version, self._database.url)
+        if version != newest():
+            with self._database.writing() as connection:
+                upgrade(connection, self._database.url)
 
     def close(self) -> None:
-        self._engine.dispose()
+        """Let go of the database; using the catalog afterwards raises `CLOSED`."""
+        self._database.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """One transaction; nested uses join the outer one."""
-        current: Connection | None = getattr(self._current, "connection", None)
-        if current is not None:
-            yield current
-            return
-        with self._engine.begin() as connection:
-            self._current.connection = connection
-            try:
-                yield connection
-            finally:
-                self._current.connection = None
+    def transaction(self) -> Iterator[None]:
+        """Many changes as one, all or none; nested uses join the outer one."""
+        with self._database.writing():
+            yield
 
-    def fingerprint(self) -> tuple[int, int, int]:
-        """A value that changes with every registration and drop."""
-        columns = (
-            sa.func.count(_queries.c.change),
-            sa.func.coalesce(sa.func.max(_queries.c.change), 0),
-            sa.func.count(_queries.c.dropped),
-        )
-        with self.transaction() as connection:
-            total, last, dropped = connection.execute(sa.select(*columns)).one()
-        return int(total), int(last), int(dropped)
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the calling thread is inside `transaction`, and so sees what is not committed."""
+        return self._database.in_transaction
+
+    def revision(self) -> int:
+        """A number that rises with every registration, drop and change of status."""
+        with self._database.reading() as connection:
+            return int(connection.execute(sa.select(_about.c.revision)).scalar_one())
+
+    def last_change(self) -> int:
+        """The number of the newest registration, 0 before the first."""
+        newest_change = sa.select(sa.func.coalesce(sa.func.max(_queries.c.change), 0))
+        with self._database.reading() as connection:
+            return int(connection.execute(newest_change).scalar_one())
 
     def put_stream(self, schema: StreamSchema) -> None:
-        with self.transaction() as connection:
-            connection.execute(sa.delete(_streams).where(_streams.c.name == schema.name))
-            connection.execute(
-                sa.insert(_streams).values(name=schema.name, schema=codec.dumps(schema))
-            )
+        with self._database.writing() as connection:
+            _put(connection, _streams, "name", name=schema.name, schema=codec.dumps(schema))
 
     def streams(self) -> dict[str, StreamSchema]:
-        with self.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(sa.select(_streams)).all()
-        return {row.name: codec.loads(row.schema) for row in rows}
+        return {row.name: self._schema(row.name, row.schema) for row in rows}
+
+    def _schema(self, stream: str, text: str) -> StreamSchema:
+        try:
+            schema = codec.loads(text)
+            if not isinstance(schema, StreamSchema):
+                raise TypeError(f"a {type(schema).__name__} is no schema")
+        except (KeyError, TypeError, ValueError) as error:
+            detail = f"the schema of stream '{stream}': {error}"
+            raise CheckpointError(
+                "CATALOG_DAMAGED", url=self._database.url, detail=detail
+            ) from error
+        return schema
 
     def put_statistics(self, stream: str, statistics: StreamStatistics) -> None:
         """Replace what is known of a stream."""
         body = json.dumps(statistics.to_json(), separators=(",", ":"))
-        with self.transaction() as connection:
-            connection.execute(sa.delete(_statistics).where(_statistics.c.stream == stream))
-            connection.execute(
-                sa.insert(_statistics).values(stream=stream, body=body, updated=_now())
-            )
+        with self._database.writing() as connection:
+            _put(connection, _statistics, "stream", stream=stream, body=body, updated=_now())
 
     def statistics(self, stream: str) -> StreamStatistics:
         """What is known of a stream. Statistics are advisory: those of another format count as
         none."""
         chosen = sa.select(_statistics.c.body).where(_statistics.c.stream == stream)
-        with self.transaction() as connection:
+        with self._database.reading() as connection:
             body = connection.execute(chosen).scalar()
         try:
             return StreamStatistics.from_json(json.loads(body)) if body else StreamStatistics()
@@ -159,35 +134,30 @@ class Catalog:
 
     def add_query(self, name: str, sql: str, status: str = ACTIVE, detail: str = "") -> QueryRecord:
         """Register a name; refused if a live query has it."""
-        with self.transaction() as connection:
+        row = {"name": name, "sql": sql, "status": status, "detail": detail, "registered": _now()}
+        with self._database.writing() as connection:
             self.check_free(name)
-            result = connection.execute(
-                sa.insert(_queries).values(
-                    name=name, sql=sql, status=status, detail=detail, registered=_now()
-                )
-            )
-            key = result.inserted_primary_key
+            try:
+                key = connection.execute(sa.insert(_queries).values(**row)).inserted_primary_key
+            except IntegrityError as error:  # another process was faster
+                raise _taken(name) from error
+            _count_change(connection)
             assert key is not None
         return QueryRecord(int(key[0]), name, sql, status, detail, None, 0)
 
     def check_free(self, name: str) -> None:
         """Refuse a name that is malformed or that a live query has."""
         check_name(name, "query")
-        with self.transaction() as connection:
-            taken = connection.execute(
-                sa.select(_queries.c.change).where(
-                    _queries.c.name == name, _queries.c.dropped.is_(None)
-                )
-            ).first()
-        if taken:
-            raise CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
+        if any(self._select(_queries.c.name == name, _queries.c.dropped.is_(None))):
+            raise _taken(name)
 
     def drop_query(self, name: str) -> QueryRecord:
-        with self.transaction() as connection:
+        with self._database.writing() as connection:
             record = self.find(name)
             connection.execute(
                 sa.update(_queries).where(_queries.c.change == record.change).values(dropped=_now())
             )
+            _count_change(connection)
         return record
 
     def find(self, name: str) -> QueryRecord:
@@ -202,7 +172,9 @@ class Catalog:
         return list(self._select(_queries.c.dropped.is_(None)))
 
     def set_status(self, change: int, status: str, detail: str = "") -> None:
-        self._update(change, status=status, detail=detail)
+        with self._database.writing() as connection:
+            self._update(change, status=status, detail=detail)
+            _count_change(connection)
 
     def set_complete_from(self, change: int, time: int) -> None:
         self._update(change, complete_from=time)
@@ -214,7 +186,7 @@ class Catalog:
     def restore(self, records: list[QueryRecord], last: int) -> None:
         """Put back queries with the changes they had: rebuilds a lost catalog. Changes up to
         `last` are never given again, so old results stay apart."""
-        with self.transaction() as connection:
+        with self._database.writing() as connection:
             if last not in {record.change for record in records}:
                 gone = sa.insert(_queries).values(
                     change=last, name="", sql="", status=REJECTED, registered=_now(), dropped=_now()
@@ -232,16 +204,17 @@ class Catalog:
                         registered=_now(),
                     )
                 )
+            _count_change(connection)
 
     def _update(self, change: int, **values: Any) -> None:
-        with self.transaction() as connection:
+        with self._database.writing() as connection:
             connection.execute(
                 sa.update(_queries).where(_queries.c.change == change).values(**values)
             )
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> Iterator[QueryRecord]:
         statement = sa.select(_queries).where(*conditions).order_by(_queries.c.change)
-        with self.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(statement).all()
         for row in rows:
             yield QueryRecord(
@@ -249,34 +222,22 @@ class Catalog:
             )
 
 
-def check_name(name: str, kind: str) -> None:
-    """Names stand in paths and result columns, so they are plain words."""
-    if not _NAME.fullmatch(str(name)):
-        detail = "use letters, digits, '_', '-' and '.', beginning with a letter or '_'"
-        raise CatalogError("BAD_NAME", kind=kind, name=name, detail=detail)
+def _count_change(connection: Connection) -> None:
+    connection.execute(sa.update(_about).values(revision=_about.c.revision + 1))
+
+
+def _put(connection: Connection, table: sa.Table, key: str, **row: Any) -> None:
+    """Write a row, replacing the one of the same key. Both databases do it in one statement, so
+    two processes that do the same are no conflict."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    others = {name: value for name, value in row.items() if name != key}
+    insert = dialect.insert(table).values(**row)
+    connection.execute(insert.on_conflict_do_update(index_elements=[key], set_=others))
+
+
+def _taken(name: str) -> CatalogError:
+    return CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _engine(url: str) -> Engine:
-    if not url.startswith("sqlite"):
-        return sa.create_engine(url)
-    memory = url in ("sqlite://", "sqlite:///:memory:")
-    engine = (
-        sa.create_engine(
-            url, connect_args={"check_same_thread": False}, poolclass=sa.pool.StaticPool
-        )
-        if memory
-        else sa.create_engine(url, connect_args={"timeout": 30})
-    )
-
-    @event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: Any) -> None:
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
-        cursor.execute("PRAGMA synchronous=NORMAL")
-        cursor.close()
-
-    return engine

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from weft.algebra.plan import PASS_NAMES
 from weft.errors import RunError
 from weft.optimizer.node_tree import NATIVE
+from weft.sql.reading.intervals import IntervalProblem, interval_micros
 
 Kernel = Literal["auto", "driver", "lanes"]
 KERNELS = get_args(Kernel)
@@ -61,12 +62,12 @@ class Settings:
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
-    """The settings of keyword arguments; refuses names that there are not."""
-    known = [each.name for each in fields(Settings)]
+    """The settings of keyword arguments; unknown names are refused."""
+    names = [setting.name for setting in fields(Settings)]
     for name in values:
-        if name not in known:
-            listed = ", ".join(known)
-            raise RunError("UNKNOWN_SETTING", name="setting", value=name, known=listed)
+        if name not in names:
+            known = ", ".join(names)
+            raise RunError("UNKNOWN_SETTING", name="setting", value=name, known=known)
     settings = Settings(**values)
     check_settings(settings)
     return settings
@@ -77,6 +78,10 @@ def check_settings(settings: Settings) -> None:
     lanes, budget, rate = settings.lanes, settings.memory_budget, settings.assumed_rate
     drift, passes = settings.replan_drift, settings.passes
     meant = {
+        "driver_cap_bytes": (_whole(settings.driver_cap_bytes, 0), "give a number of bytes"),
+        "idle_seconds": (_seconds(settings.idle_seconds), "give seconds, 0 or more"),
+        "sink_tries": (_whole(settings.sink_tries, 1), "give a number of tries, 1 or more"),
+        "sink_pause_seconds": (_seconds(settings.sink_pause_seconds), "give seconds, 0 or more"),
         "kernel": (settings.kernel in KERNELS, f"there are {', '.join(KERNELS)}"),
         "lanes": (lanes is None or _whole(lanes, 1), "give a number of lanes, or none"),
         "assumed_rate": (_number(rate) and 0 < rate < math.inf, "give rows per second"),
@@ -103,6 +108,39 @@ def _whole(value: object, least: int) -> bool:
 
 def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _seconds(value: object) -> bool:
+    return isinstance(value, (int, float)) and _number(value) and 0 <= value < math.inf
+
+
+def trigger_of(available_now: object, processing_time: object) -> dict[str, Any]:
+    """When micro-batches begin, as Spark's `trigger` takes it.
+
+    >>> trigger_of(None, "5 seconds"), trigger_of(True, None), trigger_of(None, None)
+    ({'processingTime': '5 seconds'}, {'availableNow': True}, {'processingTime': '0 seconds'})
+    """
+    if available_now not in (None, True, False):
+        raise RunError(
+            "BAD_SETTING", name="availableNow", value=available_now, detail="give True or False"
+        )
+    if processing_time is None:
+        return {"availableNow": True} if available_now else {"processingTime": "0 seconds"}
+    problem = _interval_problem(processing_time)
+    if available_now:
+        problem = "give availableNow or processingTime, not both"
+    if problem is not None:
+        raise RunError("BAD_SETTING", name="processingTime", value=processing_time, detail=problem)
+    return {"processingTime": processing_time}
+
+
+def _interval_problem(text: object) -> str | None:
+    if not isinstance(text, str):
+        return "give an interval, such as '5 seconds'"
+    try:
+        return "it is negative" if interval_micros(text) < 0 else None
+    except IntervalProblem as problem:
+        return str(problem)
 
 
 def session_settings(spark: SparkSession) -> dict[str, str]:

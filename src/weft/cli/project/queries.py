@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from weft.catalog.store import check_name
 from weft.cli.project.problems import Problem
-from weft.errors import CatalogError, SqlError, WeftError
+from weft.errors import CatalogError, ProjectError, SqlError, WeftError
 from weft.sql import statements
 from weft.sql.reading.source import read
 
@@ -97,18 +99,29 @@ def _words(sql: str) -> list[str]:
 
 
 def write_query(folder: Path, name: str, sql: str) -> Path:
-    """Put a query in a file of its own."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Put a query in a new file of its own: of several processes that do, one succeeds."""
     path = folder / f"{name}.sql"
-    _replace(path, sql.strip() + "\n")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _beside(path, sql.strip() + "\n") as temporary:
+            os.link(temporary, path)
+    except FileExistsError:
+        kind = f"query in {path.parent.name}/{path.name}"
+        raise CatalogError("DUPLICATE_NAME", query=name, kind=kind, name=name) from None
+    except OSError as error:
+        detail = f"cannot write {path}: {error.strerror or error}"
+        raise ProjectError("PROJECT", query=name, detail=detail) from error
     return path
 
 
 def remove_query(query: QueryFile) -> None:
     """Take a query out of its file; a file without queries goes."""
-    text = query.path.read_text(encoding="utf-8")
+    try:
+        text = query.path.read_text(encoding="utf-8")
+    except FileNotFoundError:  # another process was faster
+        return
     if all((part.name or query.path.stem) == query.name for part in statements(text)):
-        query.path.unlink()
+        query.path.unlink(missing_ok=True)
         return
     lines = text.splitlines(keepends=True)
     first = max(0, query.lines_above - 1)
@@ -118,6 +131,16 @@ def remove_query(query: QueryFile) -> None:
 
 def _replace(path: Path, text: str) -> None:
     """Write a file in one piece, so that a reader sees the old text or the new."""
+    with _beside(path, text) as temporary:
+        os.replace(temporary, path)
+
+
+@contextmanager
+def _beside(path: Path, text: str) -> Iterator[Path]:
+    """A hidden file with the text in the same folder, gone after the block."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)

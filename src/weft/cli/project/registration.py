@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,16 @@ from typing import Any
 import typer
 
 from weft.algebra.query import Field, Query
-from weft.catalog.store import check_name
+from weft.catalog.store import QueryRecord, check_name
 from weft.cli.completing import Folder, query_names
 from weft.cli.output import Verbose
 from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import open_weft
-from weft.cli.project.queries import QueryFile, read_queries, remove_query, write_query
+from weft.cli.project.queries import QueryFile, read_queries, remove_query, same_query, write_query
 from weft.cli.project.recorded import Recorded, recorded
 from weft.cli.project.session import session
 from weft.errors import CatalogError, ProjectError
+from weft.runtime.api.handle import QueryHandle
 from weft.sql import bind, statements
 
 
@@ -47,13 +48,15 @@ def register(
     if record is not None and any(live.name == name for live in record.live()):
         raise CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
     if record is not None and _bound_without_spark(record, project, name, sql):
-        with _written(project, name, sql, own):
+        with _written(project, name, sql, own, record.live):
             record.catalog.add_query(name, sql)
     else:
-        with session(project.name, project.spark) as spark:
-            weft = open_weft(spark, project)
-            with _written(project, name, sql, own):
-                weft.register(name, sql)
+        with (
+            session(project.name, project.spark) as spark,
+            open_weft(spark, project) as weft,
+            _written(project, name, sql, own, lambda: weft.queries),
+        ):
+            weft.register(name, sql)
     print(f"registered {name}")
 
 
@@ -133,15 +136,34 @@ def _ansi(project: Project) -> bool:
 
 
 @contextmanager
-def _written(project: Project, name: str, sql: str, own: QueryFile | None) -> Iterator[None]:
+def _written(
+    project: Project,
+    name: str,
+    sql: str,
+    own: QueryFile | None,
+    live: Callable[[], Sequence[QueryRecord | QueryHandle]],
+) -> Iterator[None]:
     """The query's file, gone again if the block fails.
 
-    The file comes first: a process that starts in between finds it and keeps the query.
+    The file comes first, and only one process can create it: the others are refused before they
+    change anything. A process that begins to run the project in between finds the file and
+    registers the query itself; then the name is taken by the same query, and all is well.
     """
     path = None if own is not None else write_query(project.queries, name, sql)
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         if path is not None:
+            if _is_taken(error) and _holds(live(), name, sql):
+                return
             path.unlink(missing_ok=True)
         raise
+
+
+def _is_taken(error: BaseException) -> bool:
+    return isinstance(error, CatalogError) and error.error_class == "DUPLICATE_NAME"
+
+
+def _holds(live: Sequence[QueryRecord | QueryHandle], name: str, sql: str) -> bool:
+    """Whether the same query is registered under the name."""
+    return any(query.name == name and same_query(query.sql, sql) for query in live)

@@ -5,6 +5,7 @@ Nothing here starts: `Weft.start` and its supervision decide when a stream runs.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from weft.algebra.numbered import numbered
 from weft.algebra.plan import SharedPlan, query_columns
 from weft.algebra.query import NUMBER, Query, StreamSchema
 from weft.catalog.store import Catalog
+from weft.errors import WeftError
 from weft.runtime.api.registry import Registry
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
@@ -38,6 +40,8 @@ from weft.runtime.sinks.outlet import SinkOutlet
 from weft.runtime.sinks.sinks import Sink
 from weft.runtime.windows.engine import Surroundings, WindowsEngine
 from weft.stats import StreamStatistics
+
+_logger = logging.getLogger("weft")
 
 
 @dataclass(frozen=True)
@@ -153,11 +157,18 @@ class Assembly:
         return Stepper(log, engine, around.lease, outlet, hooks, publisher)
 
     def _hooks(self, around: _Surroundings, queries: Callable[[], list[Query]]) -> Hooks:
-        return Hooks(queries, self._registry.quarantine, self._planned, around.run.report)
+        def at_a_step() -> list[Query]:
+            self._registry.look()
+            return queries()
+
+        return Hooks(at_a_step, self._registry.quarantine, self._planned, around.run.report)
 
     def _sampling(self, stream: str) -> Sampling:
         def keep(statistics: StreamStatistics) -> None:
-            self._catalog.put_statistics(stream, statistics)
+            try:
+                self._catalog.put_statistics(stream, statistics)
+            except WeftError as error:  # statistics are advisory: the next sample replaces them
+                _logger.info("the statistics of stream '%s' are not kept: %s", stream, error)
 
         statistics = self._catalog.statistics(stream)
         return Sampling(self._settings.statistics_every, statistics, keep)

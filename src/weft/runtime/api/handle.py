@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from weft.catalog.store import Catalog, QueryRecord
+from weft.errors import WeftError
 from weft.explain import Explanation
 from weft.runtime.planning.versions import ALWAYS
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from weft.runtime.api.weft import Weft
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QueryHandle:
     """A registered query."""
 
@@ -62,6 +63,13 @@ class QueryHandle:
 
     def drop(self) -> None:
         self._weft.drop(self.name)
+
+    def __repr__(self) -> str:
+        try:
+            state = self.status
+        except WeftError as error:
+            state = "closed" if error.error_class == "CLOSED" else "dropped"
+        return f"<QueryHandle {self.name!r}: {state}>"
 
     def _now(self) -> QueryRecord:
         return self._catalog.find(self.name)

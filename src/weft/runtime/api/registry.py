@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from weft.algebra.numbered import source_name
 from weft.algebra.plan import SharedPlan, query_columns
 from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import FALLBACK, QUARANTINED, REJECTED, Catalog, QueryRecord
-from weft.errors import SqlError, WeftError
+from weft.errors import CatalogError, SqlError, WeftError
 from weft.runtime.api.analyzer import SparkAnalyzer
+from weft.runtime.api.live import LiveQueries
 from weft.runtime.api.session import sql_session
-from weft.runtime.api.sources import Source, fallback_frame
+from weft.runtime.api.sources import StreamSource, fallback_frame
 from weft.runtime.api.streaming_rules import StreamingRules
 from weft.runtime.quiet import quiet_sql_errors
 from weft.sql.binding.bind import bind
@@ -37,21 +40,33 @@ class Registry:
     def __init__(
         self, spark: SparkSession, catalog: Catalog, *, allow_unsafe_sql: bool = False
     ) -> None:
-        self._spark, self._catalog = spark, catalog
+        self._spark = spark
         self._allow_unsafe = allow_unsafe_sql
         self._analyzer = SparkAnalyzer(spark)
         self._rules = StreamingRules(spark)
+        self._live = LiveQueries(catalog)
+        self._lock = threading.Lock()
+        """Guards the values below. Nobody asks the catalog or Spark while holding it, for who holds
+        the catalog may be waiting for it."""
         self._bound: dict[str, Query | Fallback] = {}
-        self._lock = threading.RLock()
-        self._seen: tuple[int, int, int] | None = None
-        self._live: list[QueryRecord] = []
-        self.sources: dict[str, Source] = {}
-        self.tables: dict[str, object] = {}
+        self._pruned: Sequence[QueryRecord] = ()
+        self.sources: Mapping[str, StreamSource] = MappingProxyType({})
+        self.tables: Mapping[str, DataFrame] = MappingProxyType({})
+
+    def add_source(self, source: StreamSource) -> None:
+        """Add a stream. Whoever goes through the streams meanwhile sees those from before."""
+        with self._lock:
+            self.sources = MappingProxyType({**self.sources, source.schema.name: source})
+
+    def add_table(self, name: str, frame: DataFrame) -> None:
+        with self._lock:
+            self.tables = MappingProxyType({**self.tables, name: frame})
 
     def remember(self, plan: SharedPlan) -> None:
         """Take the queries of a plan snapshot as they were bound."""
-        for query in plan.queries:
-            self._bound.setdefault(query.id, query)
+        with self._lock:
+            for query in plan.queries:
+                self._bound.setdefault(query.id, query)
 
     @property
     def schemas(self) -> Mapping[str, StreamSchema]:
@@ -82,7 +97,7 @@ class Registry:
     def _check_fallback(self, bound: Fallback) -> None:
         """Let Spark judge a query that weft does not share: its SQL, and its use of streams."""
         try:
-            names = fallback_frame(self._spark, bound, self.sources, self.tables).columns
+            names = self.fallback_frame(bound).columns
             self._rules.check(bound, self.sources, self.tables)
         except PySparkException as error:
             raise SqlError("INVALID_QUERY", detail=_sentence(error)) from None
@@ -92,68 +107,114 @@ class Registry:
             detail = f"two result columns are called '{twice}'; give one of them an alias"
             raise SqlError("DUPLICATE_COLUMN", detail=detail)
 
+    def fallback_frame(self, bound: Fallback) -> DataFrame:
+        """A query that weft does not share, as a plain streaming DataFrame."""
+        return fallback_frame(self._spark, bound, self.sources, self.tables)
+
+    def require_streams(self) -> None:
+        """Refuse to start while a registered query lacks its stream, or the session reads SQL in
+        another way than weft."""
+        sql_session(self._spark)
+        for record, bound in self._running():
+            if bound is None:
+                statuses = {other.change: other.status for other in self.live()}
+                if statuses.get(record.change) != REJECTED:
+                    self.bind(record.name, record.sql, record.id)
+            elif source_name(bound.stream) not in self.sources:
+                known = ", ".join(self.sources) or "none"
+                name = source_name(bound.stream)
+                raise CatalogError("UNKNOWN_STREAM", query=record.name, name=name, known=known)
+
     def put(self, record: QueryRecord, bound: Query | Fallback) -> None:
-        self._bound[record.id] = bound
+        with self._lock:
+            self._bound[record.id] = bound
+
+    def forget(self, record: QueryRecord) -> None:
+        """The query is dropped."""
+        with self._lock:
+            self._bound.pop(record.id, None)
 
     def of(self, record: QueryRecord) -> Query | Fallback | None:
         """A record's query, bound now if need be; None if it is rejected."""
         with self._lock:
-            known = self._bound.get(record.id)
-            if known is None or known.sql != record.sql:
-                if record.status == REJECTED:
-                    return None
-                try:
-                    bound = self.bind(record.name, record.sql, record.id)
-                except WeftError as error:
-                    if error.error_class in ("UNKNOWN_STREAM", "SESSION_SETTING"):
-                        return None
-                    self._catalog.set_status(record.change, REJECTED, str(error))
-                    self._seen = None
-                    return None
-                if isinstance(bound, Fallback):
-                    self._catalog.set_status(record.change, FALLBACK, bound.detail)
-                self._bound[record.id] = known = bound
-            return known
+            bound = self._bound.get(record.id)
+        if bound is not None and bound.sql == record.sql:
+            return bound
+        if record.status == REJECTED:
+            return None
+        try:
+            bound = self.bind(record.name, record.sql, record.id)
+        except WeftError as error:
+            if error.error_class not in ("UNKNOWN_STREAM", "SESSION_SETTING"):
+                self._live.set_status(record.change, REJECTED, str(error))
+            return None
+        if isinstance(bound, Fallback) and (record.status, record.detail) != (
+            FALLBACK,
+            bound.detail,
+        ):
+            self._live.set_status(record.change, FALLBACK, bound.detail)
+        self.put(record, bound)
+        return bound
 
     def live(self) -> Sequence[QueryRecord]:
-        """The catalog's live records, read again only when something changed."""
-        with self._lock:
-            now = self._catalog.fingerprint()
-            if now != self._seen:
-                self._live = self._catalog.live()
-                self._seen = now
-            return self._live
+        """The live records; the same object as long as nothing changed."""
+        records = self._live.now()
+        self._forget_dropped(records)
+        return records
 
-    def forget_live(self) -> None:
-        """Read the catalog again next time: a status has changed."""
+    def look(self) -> None:
+        """Read the catalog now: a step is about to take up what is registered."""
+        self._live.look()
+
+    def changed(self) -> None:
+        """Read the catalog at the next question: this process has changed it."""
+        self._live.changed()
+
+    def _forget_dropped(self, records: Sequence[QueryRecord]) -> None:
+        """Forget the bound queries that were dropped. Younger ones than the youngest record may be
+        part of a change that is not committed yet."""
+        if records is self._pruned:
+            return
+        wanted = {record.id for record in records}
+        youngest = max((record.change for record in records), default=0)
         with self._lock:
-            self._seen = None
+            self._pruned = records
+            self._bound = {
+                query_id: bound
+                for query_id, bound in self._bound.items()
+                if query_id in wanted or change_of(query_id) > youngest
+            }
 
     def shared(self, stream: str, columns: set[str] | None = None) -> list[Query]:
         """The shared queries of a stream; with `columns`, those that need no others."""
-        found = []
-        for record in self.live():
-            if record.status in (QUARANTINED, REJECTED):
-                continue
-            query = self.of(record)
-            if isinstance(query, Query) and query.stream == stream:
-                if columns is None or query_columns(query) <= columns:
-                    found.append(query)
-        return found
+        return [
+            query
+            for _, query in self._running()
+            if isinstance(query, Query)
+            and query.stream == stream
+            and (columns is None or query_columns(query) <= columns)
+        ]
 
     def fallbacks(self) -> list[tuple[QueryRecord, Fallback]]:
-        found = []
+        """The queries that run as plain streaming queries."""
+        return [(record, bound) for record, bound in self._running() if isinstance(bound, Fallback)]
+
+    def _running(self) -> Iterator[tuple[QueryRecord, Query | Fallback | None]]:
         for record in self.live():
-            if record.status in (QUARANTINED, REJECTED):
-                continue
-            bound = self.of(record)
-            if isinstance(bound, Fallback):
-                found.append((record, bound))
-        return found
+            if record.status not in (QUARANTINED, REJECTED):
+                yield record, self.of(record)
 
     def quarantine(self, query_id: str, error: str) -> None:
-        self._catalog.set_status(int(query_id.rsplit("@", 1)[1]), QUARANTINED, error)
-        self.forget_live()
+        self._live.set_status(change_of(query_id), QUARANTINED, error)
+
+
+def change_of(query_id: str) -> int:
+    """The number of the registration that a query's id names.
+
+    >>> change_of("hot@12")
+    12
+    """
+    return int(query_id.rsplit("@", 1)[1])
 
 
 def _sentence(error: PySparkException) -> str:

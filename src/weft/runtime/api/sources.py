@@ -19,7 +19,7 @@ _WATERMARK = "spark.watermarkDelayMs"
 
 
 @dataclass(frozen=True)
-class Source:
+class StreamSource:
     """A streaming DataFrame with its event time."""
 
     schema: StreamSchema
@@ -38,7 +38,7 @@ class Source:
         return self.frame.withWatermark(self.schema.time, self.delay)
 
 
-def source(name: str, frame: DataFrame, time: str | None, watermark: str | None) -> Source:
+def source(name: str, frame: DataFrame, time: str | None, watermark: str | None) -> StreamSource:
     """Check a streaming DataFrame and its event time; both are inferred from a watermark."""
     if not frame.isStreaming:
         raise CatalogError("STREAM_NOT_STREAMING", name=name)
@@ -67,7 +67,7 @@ def source(name: str, frame: DataFrame, time: str | None, watermark: str | None)
         raise CatalogError("WATERMARK", name=name, detail="give watermark=, such as '10 seconds'")
     fields = tuple(Field(f.name, f.dataType.simpleString()) for f in frame.schema.fields)
     same = is_marked and watermark is None
-    return Source(StreamSchema(name, fields, column.name, delay), frame, same)
+    return StreamSource(StreamSchema(name, fields, column.name, delay), frame, same)
 
 
 def _check_columns(name: str, frame: DataFrame) -> None:
@@ -98,7 +98,7 @@ def _delay(name: str, watermark: str) -> int:
 def fallback_frame(
     spark: SparkSession,
     query: Fallback,
-    sources: Mapping[str, Source],
+    sources: Mapping[str, StreamSource],
     tables: Mapping[str, object],
 ) -> DataFrame:
     """A query that runs alone, over the streams and tables that it names."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weft.runtime.api.sources import Source, frame_over
+from weft.runtime.api.sources import StreamSource, frame_over
 from weft.sql.fallback import Fallback
 
 _MOST_REMEMBERED = 1000
@@ -31,7 +31,7 @@ class StreamingRules:
         self._accepted: set[tuple[object, ...]] = set()
 
     def check(
-        self, query: Fallback, sources: Mapping[str, Source], tables: Mapping[str, object]
+        self, query: Fallback, sources: Mapping[str, StreamSource], tables: Mapping[str, object]
     ) -> None:
         """Raises Spark's objection to the query as a stream, if it has one."""
         schemas = tuple(sources[name].schema for name in query.streams)
@@ -53,7 +53,7 @@ class StreamingRules:
             self._accepted.clear()
         self._accepted.add(asked)
 
-    def _stream(self, source: Source) -> DataFrame:
+    def _stream(self, source: StreamSource) -> DataFrame:
         """An empty stream with the columns and the watermark of a source."""
         ticks = self._spark.readStream.format("rate").load()
         fields = source.frame.schema.fields

@@ -26,7 +26,8 @@ def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identi
     """The identity of a checkpoint, which is made if the folder is empty or absent."""
     if not storage.exists(_FILE):
         strangers = [name for name in storage.names("") if not name.startswith(".")]
-        if strangers:
+        # Another process may have made the checkpoint since.
+        if strangers and not storage.exists(_FILE):
             raise CheckpointError(
                 "FOREIGN_CHECKPOINT",
                 path=storage.uri,

@@ -30,17 +30,22 @@ class Lease:
     def acquire(self) -> None:
         """Take the lease, or say who holds it."""
         if self._storage.local:
-            os.makedirs(self._storage.root, exist_ok=True)
-            lock = open(self._storage.path("lease.lock"), "a")  # noqa: SIM115
+            with self._storage.writing("lease.lock"):
+                os.makedirs(self._storage.root, exist_ok=True)
+                lock = open(self._storage.path("lease.lock"), "a")  # noqa: SIM115
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 lock.close()
                 raise RunError("ALREADY_RUNNING", owner=self._owner()) from error
             self._lock = lock
-        self.epoch = self._found_epoch() + 1
-        owner = {"epoch": self.epoch, "process": os.getpid(), "host": socket.gethostname()}
-        self._storage.put(_LEASE, to_json(owner))
+        try:
+            self.epoch = self._found_epoch() + 1
+            owner = {"epoch": self.epoch, "process": os.getpid(), "host": socket.gethostname()}
+            self._storage.put(_LEASE, to_json(owner))
+        except BaseException:
+            self.release()
+            raise
 
     def check(self) -> None:
         """Refuse to go on if another owner has taken over."""

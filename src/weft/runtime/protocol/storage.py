@@ -11,6 +11,8 @@ import json
 import os
 import uuid
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -65,33 +67,44 @@ class Storage:
         except (ValueError, UnicodeDecodeError) as error:
             raise CheckpointError("DAMAGED", path=name, detail=str(error)) from error
 
+    @contextmanager
+    def writing(self, name: str) -> Iterator[None]:
+        """Makes the failures of a write errors of weft: a full disk, a folder without rights."""
+        try:
+            yield
+        except OSError as error:
+            detail = error.strerror or str(error)
+            raise CheckpointError("CANNOT_WRITE", path=self.path(name), detail=detail) from error
+
     def put(self, name: str, data: bytes) -> None:
         """Write a file in one piece, replacing what was there."""
-        self._make_parent(name)
-        if not self.local:
-            with self.filesystem.open_output_stream(self.path(name)) as stream:
-                stream.write(data)
-            return
-        temporary = self._write_temporary(name, data)
-        os.replace(temporary, self.path(name))
-        self._sync_parent(name)
+        with self.writing(name):
+            self._make_parent(name)
+            if not self.local:
+                with self.filesystem.open_output_stream(self.path(name)) as stream:
+                    stream.write(data)
+                return
+            temporary = self._write_temporary(name, data)
+            os.replace(temporary, self.path(name))
+            self._sync_parent(name)
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Write a file in one piece if there is none; whether it was written."""
-        self._make_parent(name)
         if not self.local:
             if self.exists(name):
                 return False
             self.put(name, data)
             return True
-        temporary = self._write_temporary(name, data)
-        try:
-            os.link(temporary, self.path(name))
-        except FileExistsError:
-            return False
-        finally:
-            os.unlink(temporary)
-        self._sync_parent(name)
+        with self.writing(name):
+            self._make_parent(name)
+            temporary = self._write_temporary(name, data)
+            try:
+                os.link(temporary, self.path(name))
+            except FileExistsError:
+                return False
+            finally:
+                os.unlink(temporary)
+            self._sync_parent(name)
         return True
 
     def delete(self, name: str) -> None:
@@ -139,17 +152,18 @@ class Storage:
         """Write a Parquet file and describe it. Readers see plain types, also of columns that are
         dictionaries in memory. Numbers of eight bytes, mostly all different, are written without a
         dictionary, which halves the time."""
-        self._make_parent(name)
         repeated = [f.name for f in table.schema if f.type not in (pa.int64(), pa.float64())]
-        pq.write_table(
-            table,
-            self.path(name),
-            filesystem=self.filesystem,
-            compression="snappy",
-            use_dictionary=repeated,
-            store_schema=False,
-        )
-        return {**self.settled(name), "rows": table.num_rows}
+        with self.writing(name):
+            self._make_parent(name)
+            pq.write_table(
+                table,
+                self.path(name),
+                filesystem=self.filesystem,
+                compression="snappy",
+                use_dictionary=repeated,
+                store_schema=False,
+            )
+            return {**self.settled(name), "rows": table.num_rows}
 
     def _make_parent(self, name: str) -> None:
         parent = self.path(name).rsplit("/", 1)[0]
@@ -158,10 +172,15 @@ class Storage:
     def _write_temporary(self, name: str, data: bytes) -> str:
         folder, _, base = self.path(name).rpartition("/")
         temporary = f"{folder}/.{base}.{uuid.uuid4().hex}"
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
         return temporary
 
     def _sync_parent(self, name: str) -> None:

@@ -178,9 +178,11 @@ class Run:
         inside = any(member.inside for member in self._members)
         if not inside:
             self._ended.set()
-        self._stop_all(wait=not inside)
-        if not inside:
-            self._finish()
+        try:
+            self._stop_all(wait=not inside)
+        finally:
+            if not inside:
+                self._finish()
 
     def _stop_all(self, *, wait: bool = True) -> None:
         """Ask streams and followers to end; a step that asks is not waited for, nor are others by it."""
@@ -192,12 +194,15 @@ class Run:
             query.stop()
 
     def _finish(self) -> None:
+        """Let go of the checkpoint, whatever else fails on the way."""
         self._ended.set()
-        self._quarantine_failed()
-        with self._lock:
-            if not self._released:
-                self._released = True
-                self._release()
+        try:
+            self._quarantine_failed()
+        finally:
+            with self._lock:
+                if not self._released:
+                    self._released = True
+                    self._release()
 
     def _raise(self) -> None:
         error = self.exception()

@@ -1,0 +1,79 @@
+"""Keeps the catalog up to date after every step, and a copy of it in the checkpoint.
+
+A step is committed whatever becomes of this: if the database does not answer, the next step tries
+again. From the copy a catalog that was lost is written anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from weft.algebra.plan import SharedPlan
+from weft.catalog.store import Catalog, QueryRecord
+from weft.errors import CatalogError, CheckpointError
+from weft.runtime.api.registry import change_of
+from weft.runtime.protocol.storage import Storage, to_json
+
+COPY = "catalog.json"
+COPY_FORMAT = 1
+_logger = logging.getLogger("weft")
+
+
+class Bookkeeping:
+    """What the catalog is told of a stream's steps."""
+
+    def __init__(self, catalog: Catalog, storage: Storage) -> None:
+        self._catalog, self._storage = catalog, storage
+        self._late: dict[str, Mapping[int, int]] = {}
+        """By stream: the late pairs of its queries, by change, as the catalog has them."""
+        self._recorded: dict[str, int] = {}
+        """By stream: the plan version of which the catalog knows from when on queries are complete."""
+
+    def planned(self, plan: SharedPlan, late: Mapping[str, int]) -> None:
+        """Take down what a step has committed."""
+        stream = plan.stream.name
+        counts = {change_of(query_id): pairs for query_id, pairs in late.items()}
+        noted = self._late.get(stream, {})
+        changed = {c: pairs for c, pairs in counts.items() if noted.get(c) != pairs}
+        new_plan = self._recorded.get(stream) != plan.version
+        if not changed and not new_plan:
+            return
+        try:
+            with self._catalog.transaction():
+                for change, pairs in changed.items():
+                    self._catalog.set_late(change, pairs)
+                if new_plan:
+                    for query_id, time in plan.complete_from.items():
+                        self._catalog.set_complete_from(change_of(query_id), time)
+                    self.save_copy()
+        except CatalogError as error:
+            _logger.info("the step is committed, and the catalog is told later: %s", error)
+            return
+        self._late[stream] = counts
+        self._recorded[stream] = plan.version
+
+    def save_copy(self) -> None:
+        """Write a copy of the live queries into the checkpoint."""
+        body = {
+            "format": COPY_FORMAT,
+            "last": self._catalog.last_change(),
+            "queries": [asdict(record) for record in self._catalog.live()],
+        }
+        self._storage.put(COPY, to_json(body))
+
+    def restore_if_lost(self) -> None:
+        """Fill an empty catalog from the copy in the checkpoint, if there is one."""
+        if self._catalog.last_change() or not self._storage.exists(COPY):
+            return
+        body = self._storage.read_json(COPY)
+        try:
+            found = int(body["format"])
+            if found > COPY_FORMAT:
+                raise CheckpointError("NEWER_FORMAT", path=COPY, found=found, known=COPY_FORMAT)
+            records = [QueryRecord(**record) for record in body["queries"]]
+            last = int(body["last"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError("DAMAGED", path=COPY, detail=repr(error)) from error
+        self._catalog.restore(records, last)

@@ -1,0 +1,86 @@
+"""What can be asked of streams without running them: plans, counts, statistics, EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.algebra.numbered import numbered, numbered_name, source_name
+from weft.algebra.plan import SharedPlan
+from weft.catalog.store import Catalog
+from weft.errors import CatalogError
+from weft.explain import Explanation, FallbackNote, explain
+from weft.optimizer.gtweave import share
+from weft.optimizer.weaving import WindowWeaving
+from weft.runtime.api.registry import Registry
+from weft.runtime.planning.replanning import group_counts, measured_sharing
+from weft.runtime.planning.versions import ALWAYS
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.rows.engine import row_settings
+from weft.runtime.settings import Settings
+from weft.stats import StreamStatistics
+
+
+class Inspection:
+    """Looks at the streams and queries of one weft."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        catalog: Catalog,
+        settings: Settings,
+        log: Callable[[str], StreamLog],
+    ) -> None:
+        self._registry, self._catalog = registry, catalog
+        self._settings, self._log = settings, log
+
+    def plan(self, stream: str) -> SharedPlan:
+        """The shared plan of a stream's queries as they are registered now."""
+        self._require(source_name(stream))
+        queries = self._registry.shared(stream)
+        log = self._log(stream)
+        last = log.last()
+        schema = self._registry.sources[source_name(stream)].schema
+        settings = self._settings
+        if stream != schema.name:
+            schema, settings = numbered(schema), row_settings(settings)
+        if last is not None:
+            plan = log.plan(last.plan_version)
+            if [query.id for query in plan.queries] == [query.id for query in queries]:
+                return plan
+        counts = group_counts(self._catalog.statistics(stream))
+        weaving = WindowWeaving(measured_sharing(settings, last), counts)
+        return share(0, schema, queries, {query.id: ALWAYS for query in queries}, weaving)
+
+    def counted(self, stream: str) -> dict[str, Any]:
+        """What a stream's steps have counted so far; empty before the first."""
+        last = self._log(stream).last()
+        return dict(last.metrics) if last is not None else {}
+
+    def statistics(self, stream: str) -> StreamStatistics:
+        """What is known of a stream; assumed before anything is measured."""
+        self._require(stream)
+        statistics = self._catalog.statistics(stream)
+        last = self._log(stream).last()
+        if last is None and not statistics.known:
+            return StreamStatistics.unknown(self._settings.assumed_rate)
+        return statistics.counted(last.metrics) if last is not None else statistics
+
+    def explain(self, query: str | None) -> Explanation:
+        """The shared plans of all streams, or of one query."""
+        if query is not None:
+            self._catalog.find(query)
+        streams = list(self._registry.sources)
+        logs = [name for stream in streams for name in (stream, numbered_name(stream))]
+        plans = [self.plan(name) for name in logs]
+        notes = [
+            FallbackNote(record.name, bound.stream, bound.detail)
+            for record, bound in self._registry.fallbacks()
+        ]
+        explanation = explain([plan for plan in plans if plan.queries], notes, only=query)
+        return explanation.with_statistics({stream: self.statistics(stream) for stream in streams})
+
+    def _require(self, stream: str) -> None:
+        if stream not in self._registry.sources:
+            known = ", ".join(self._registry.sources) or "none"
+            raise CatalogError("UNKNOWN_STREAM", name=stream, known=known)

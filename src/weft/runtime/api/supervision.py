@@ -1,0 +1,144 @@
+"""Puts runs together: starts what is registered, and takes up changes while it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from weft.algebra.numbered import numbered_name
+from weft.catalog.store import QueryRecord
+from weft.errors import RunError
+from weft.runtime.api.assembly import Assembly
+from weft.runtime.api.bookkeeping import Bookkeeping
+from weft.runtime.api.registry import Registry
+from weft.runtime.protocol.lease import Lease
+from weft.runtime.protocol.log import StreamLog
+from weft.runtime.protocol.storage import Storage
+from weft.runtime.run.fallback import FallbackRun
+from weft.runtime.run.run import Run
+from weft.runtime.sinks.sinks import Sink
+
+
+class Supervisor:
+    """The run of a weft, one at a time. `lock` keeps registrations and starts apart."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage: Storage,
+        registry: Registry,
+        assembly: Assembly,
+        bookkeeping: Bookkeeping,
+        log: Callable[[str], StreamLog],
+        lock: threading.RLock,
+    ) -> None:
+        self._spark, self._storage = spark, storage
+        self._registry, self._assembly, self._bookkeeping = registry, assembly, bookkeeping
+        self._log, self._lock = log, lock
+        self._run: Run | None = None
+        self._started: tuple[Sink, dict[str, Any], Lease] | None = None
+        """What the run was started with."""
+        self._synced: Sequence[QueryRecord] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._run is not None and self._run.isActive
+
+    def require_stopped(self) -> None:
+        """Refuse a second run; let go of one that has ended by itself."""
+        if self._run is not None:
+            if self._run.isActive:
+                raise RunError("ALREADY_RUNNING", owner="this process")
+            self._run.finish()
+
+    def start(self, sink: Sink, trigger: dict[str, Any]) -> Run:
+        """Run all queries."""
+        lease = Lease(self._storage)
+        lease.acquire()
+        self._run = None
+        try:
+            return self._start(sink, trigger, lease)
+        except BaseException:
+            self._abandon(lease)
+            raise
+
+    def stop(self) -> None:
+        """End the run, if there is one, and give back the lease."""
+        with self._lock:
+            run, self._run = self._run, None
+        if run is not None:
+            run.stop()
+
+    def _abandon(self, lease: Lease) -> None:
+        run, self._run = self._run, None
+        try:
+            if run is not None:
+                run.stop()
+        finally:
+            lease.release()
+
+    def _start(self, sink: Sink, trigger: dict[str, Any], lease: Lease) -> Run:
+        run = Run(lease.release, self.sync, self._registry.quarantine)
+        assembled = [
+            self._assembly.steppers(name, lease, sink, run) for name in self._streams_to_run()
+        ]
+        for stream in assembled:
+            for member in (stream.leader, stream.rows):
+                member.check(self._spark)
+                if member.last is not None:
+                    plan = member.stepper.log.plan(member.last.plan_version)
+                    self._bookkeeping.planned(plan, member.last.late)
+        if not assembled and not self._registry.fallbacks():
+            raise RunError("NOTHING_TO_RUN")
+        self._started, self._run = (sink, trigger, lease), run
+        self._synced = None
+        for stream in assembled:
+            self._assembly.add_to(run, stream, trigger, self._spark)
+        self.sync()
+        run.watch()
+        return run
+
+    def _streams_to_run(self) -> list[str]:
+        """Streams with queries to share, or with windows still open."""
+        return [
+            name
+            for name in self._registry.sources
+            if self._registry.shared(name)
+            or self._registry.shared(numbered_name(name))
+            or self._log(name).begun
+        ]
+
+    def sync(self) -> None:
+        """Start and stop streams and plain queries as queries are registered and dropped."""
+        with self._lock:
+            run = self._run
+            if run is None or not run.open:
+                return
+            live = self._registry.live()
+            if live is self._synced:
+                return
+            assert self._started is not None
+            sink, trigger, lease = self._started
+            for name in set(self._streams_to_run()) - run.stream_names:
+                assembled = self._assembly.steppers(name, lease, sink, run)
+                self._assembly.add_to(run, assembled, trigger, self._spark)
+            self._sync_fallbacks(run, sink, trigger)
+            self._bookkeeping.save_copy()
+            self._synced = live
+
+    def _sync_fallbacks(self, run: Run, sink: Sink, trigger: dict[str, Any]) -> None:
+        wanted = {record.id: (record, bound) for record, bound in self._registry.fallbacks()}
+        for query_id in run.fallback_ids - wanted.keys():
+            run.stop_fallback(query_id)
+        for query_id, (record, bound) in wanted.items():
+            if query_id in run.fallback_ids:
+                continue
+            frame = self._registry.fallback_frame(bound)
+            try:
+                run.start_fallback(FallbackRun(record, frame, self._storage, sink), trigger)
+            except PySparkException as error:
+                self._registry.quarantine(query_id, str(error).split("\n", 1)[0])
