@@ -72,10 +72,14 @@ def test_all_that_is_wrong_is_told_at_its_place(tmp_path: Path) -> None:
     assert len(found) == 7
     assert found[0].startswith("weft.yaml:1:1: [PROJECT] '7up' is not a valid name")
     assert found[1] == "weft.yaml:3:3: [PROJECT] streams.bids needs the key 'time'"
-    assert found[2].startswith("weft.yaml:5:5: [PROJECT] 'tine' is not a key here; the keys are format")
+    assert found[2].startswith(
+        "weft.yaml:5:5: [PROJECT] 'tine' is not a key here; the keys are format"
+    )
     assert "weft.yaml:6:5" in found[3] and "must be a string, not a number" in found[3]
     assert "weft.yaml:7:1" in found[4] and "a sink is store, console" in found[4]
-    assert "weft.yaml:9:3" in found[5] and "no setting 'kernels'; the settings are kernel" in found[5]
+    assert (
+        "weft.yaml:9:3" in found[5] and "no setting 'kernels'; the settings are kernel" in found[5]
+    )
     assert "weft.yaml:10:1" in found[6] and "'colour' is not a key here" in found[6]
 
 
