@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.cli.support import PER_MINUTE, YAML, project, weft
+from tests.cli.support import MINUTE, PER_MINUTE, YAML, project, put_bids, weft
 
 NAMES = {
     "bidders",
@@ -23,7 +22,6 @@ NAMES = {
     "per_minute",
     "prices",
 }
-MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture(scope="module")
@@ -251,17 +249,6 @@ def test_a_source_that_cannot_be_opened_is_told_at_its_place(
     late = YAML.replace("time: ts", "time: price")
     result = weft("check", project(tmp_path, late))
     assert result.stdout.startswith("weft.yaml:3:3: [TIME_COLUMN] the event time of stream 'bids'")
-
-
-def put_bids(folder: Path) -> None:
-    """A bid on auctions 0, 1 and 2 in each of five minutes."""
-    start = datetime(2024, 1, 1, tzinfo=UTC)
-    rows = [
-        {"auction": auction, "price": 10 * auction + minute, "ts": start + minute * MINUTE}
-        for minute in range(5)
-        for auction in range(3)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), folder / "data" / "bids.parquet")
 
 
 def test_a_fallback_runs_beside_and_a_folder_of_its_own_takes_the_results(

@@ -60,14 +60,43 @@ def test_json_lines_hold_the_whole_step(capsys: pytest.CaptureFixture[str]) -> N
     assert [json.loads(line)["batch"] for line in capsys.readouterr().out.splitlines()] == [0, 1]
 
 
-def test_the_table_has_a_row_per_stream() -> None:
-    tally = Tally()
-    tally.add([step(0), step(4, stream="clicks", late_rows=3)])
+def rendered(tally: Tally, width: int) -> str:
     screen = io.StringIO()
-    with LiveTable("weft tests", Console(file=screen, width=160, force_terminal=True)) as shown:
+    with LiveTable("weft tests", Console(file=screen, width=width, force_terminal=True)) as shown:
         shown.update(tally, [])
-    Console(file=screen, width=160).print(StreamFigures(tally))
-    text = screen.getvalue()
+    Console(file=screen, width=width).print(StreamFigures(tally))
+    return screen.getvalue()
+
+
+def two_streams() -> Tally:
+    tally = Tally()
+    tally.add([step(0), step(4, stream="clicks", late_rows=3, rows=12_345_678)])
+    return tally
+
+
+def test_a_wide_terminal_has_a_table_with_a_row_per_stream() -> None:
+    text = rendered(two_streams(), 160)
     assert "weft tests" in text
-    for word in ("rows/s", "batch time", "watermark", "late", "state", "clicks", "2.0 KiB"):
+    for word in ("rows/s", "batch time", "watermark", "late rows", "state", "clicks", "2.0 KiB"):
         assert word in text
+
+
+def test_at_80_columns_every_figure_is_whole_and_has_its_word() -> None:
+    shown = io.StringIO()
+    Console(file=shown, width=80).print(StreamFigures(two_streams()))
+    assert shown.getvalue().splitlines() == [
+        "bids: batch 0 took 0.50 s, 2,000 rows/s",
+        "  so far 1,000 rows, 10 results, 0 late rows",
+        "  watermark 2024-01-01 00:00:00 UTC, state 2.0 KiB",
+        "clicks: batch 4 took 0.50 s, 24,700,000 rows/s",
+        "  so far 12,345,678 rows, 10 results, 3 late rows",
+        "  watermark 2024-01-01 00:00:00 UTC, state 2.0 KiB",
+    ]
+
+
+def test_steps_that_left_the_list_are_forgotten() -> None:
+    tally = Tally()
+    for batch in range(500):
+        tally.add([step(number) for number in range(max(0, batch - 9), batch + 1)])
+    assert tally.totals["bids"].steps == 500
+    assert len(tally._seen) == 10

@@ -33,7 +33,8 @@ def project_folders(incomplete: str) -> list[str]:
 
 def query_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """The queries in the files of the project that the command names before."""
-    folder = ctx.params.get("folder")
+    # While the value of an option is being typed, the arguments before it are not parsed yet.
+    folder = ctx.params.get("folder") or next(iter(ctx.args), None)
     if folder is None:
         return []
     return [name for name in _names(Path(str(folder)) / "queries") if name.startswith(incomplete)]

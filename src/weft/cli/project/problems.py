@@ -8,6 +8,8 @@ from typing import Any
 
 from weft.errors import ProjectError, WeftError
 
+_LONGEST_NAME = 60
+
 
 @dataclass(frozen=True, order=True)
 class Problem:
@@ -30,7 +32,7 @@ class Problem:
         place = self.file
         if self.line is not None:
             place += f":{self.line}:{self.column or 1}"
-        query = f"query '{self.query}': " if self.query else ""
+        query = f"query '{_short(self.query)}': " if self.query else ""
         return f"{place}: [{self.error_class}] {query}{self.message}"
 
     def to_json(self) -> dict[str, Any]:
@@ -42,6 +44,10 @@ class Problem:
             "query": self.query,
             "message": self.message,
         }
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
 class InvalidProject(ProjectError):
