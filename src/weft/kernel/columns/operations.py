@@ -37,21 +37,32 @@ class Operation(Protocol):
 
 
 class UfuncOperation:
-    """An operation that NumPy has: one array, one ufunc."""
+    """An operation that NumPy has: one array, one ufunc.
+
+    A sum of floats may be infinite or NaN: that is its value, as in Spark, and no case to warn of.
+    NumPy's settings belong to a thread, so they are made where the ufunc is called.
+    """
 
     costly = False
 
     def __init__(self, ufunc: np.ufunc, neutral: float | int, dtype: type) -> None:
-        self.ufunc, self._neutral, self._dtype = ufunc, neutral, dtype
+        self._ufunc, self._neutral, self._dtype = ufunc, neutral, dtype
 
     def identity(self, shape: tuple[int, ...]) -> Arrays:
         return (np.full(shape, self._neutral, self._dtype),)
 
     def combine(self, left: Arrays, right: Arrays) -> Arrays:
-        return (self.ufunc(left[0], right[0]),)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (self._ufunc(left[0], right[0]),)
 
     def scan(self, blocks: Arrays) -> Arrays:
-        return (self.ufunc.accumulate(blocks[0], axis=-1),)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (self._ufunc.accumulate(blocks[0], axis=-1),)
+
+    def over_runs(self, column: Arrays, starts: Array) -> Arrays:
+        """The combination of each run, from its start to the next one's."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (self._ufunc.reduceat(column[0], starts),)
 
 
 class Moments:

@@ -74,7 +74,7 @@ def combine_runs(operation: Operation, column: Arrays, low: Array, high: Array) 
     [5, 2]
     """
     if isinstance(operation, UfuncOperation) and len(low):
-        return (operation.ufunc.reduceat(column[0], low),)
+        return operation.over_runs(column, low)
     return combine_ranges(operation, column, low, high)
 
 
