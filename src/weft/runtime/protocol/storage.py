@@ -163,7 +163,8 @@ class Storage:
                 use_dictionary=repeated,
                 store_schema=False,
             )
-            return {**self.settled(name), "rows": table.num_rows}
+            self.settle_folder(name.rpartition("/")[0])
+        return {**self.settled(name), "rows": table.num_rows}
 
     def _make_parent(self, name: str) -> None:
         parent = self.path(name).rsplit("/", 1)[0]
