@@ -160,7 +160,7 @@ def test_results_are_under_the_folder_that_the_user_asked_for(
     assert Counter(table.column("batch").to_pylist()) == {0: 1, 1: 1, 2: 1}
 
 
-@pytest.mark.parametrize("point", ["after_results", "after_commit"])
+@pytest.mark.parametrize("point", ["fallback_results", "fallback_commit"])
 def test_a_batch_that_ends_at_any_moment_is_there_once(
     spark: SparkSession, tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,4 +340,3 @@ def test_what_is_no_sink_is_refused_before_anything_starts(
     with pytest.raises(weft.RunError, match=r"BAD_SINK.*weft\.sinks"):
         w.start(sink=found)
     run(w)
-

@@ -80,7 +80,7 @@ def read_results(project: Project, name: str) -> pa.Table:
         return read_steadily(lambda: _plain(plain))
     if found.status in (QUARANTINED, REJECTED):
         raise RunError("QUERY_FAILED", query=name, detail=found.detail)
-    raise RunError("QUERY_FAILED", query=name, detail="it has not run yet: see `weft run`")
+    return pa.table({})
 
 
 def _shared(log: StreamLog, query: Query) -> pa.Table:

@@ -94,7 +94,7 @@ class Batches:
         attempt = uuid.uuid4().hex[:12]
         folder = f"{self._log.results_folder(self._owner)}/{batch:012d}~{attempt}"
         entries = write_rows(rows, store, folder, self._record.id, batch)
-        reach("after_results")
+        reach("fallback_results")
         commit = BatchCommit(
             batch,
             last.batch if last else None,
@@ -104,7 +104,7 @@ class Batches:
             last.since_base + 1 if last else 0,
         )
         self._log.put(self._as_base(commit, attempt))
-        reach("after_commit")
+        reach("fallback_commit")
         self._log.prune()
 
     def _as_base(self, commit: BatchCommit, attempt: str) -> BatchCommit:
