@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from tests.review.support import COUNTS, opened, put_rows, rows_of
 from tests.support.harness import session
 
 import weft
+from weft.runtime.fallbacks import batches
 from weft.runtime.fallbacks.log import FallbackLog
-from weft.runtime.sinks import resultfiles
+from weft.runtime.protocol import stepper
+from weft.runtime.sinks import resultfiles, store
 from weft.runtime.sinks.reading import QueryResults
 from weft.sql.fallback import Fallback
 
@@ -165,8 +168,6 @@ def test_a_batch_that_ends_at_any_moment_is_there_once(
     spark: SparkSession, tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before weft's commit the batch is written again, after it Spark's replay is skipped."""
-    from weft.runtime.fallbacks import batches
-
     w = opened(session(spark), tmp_path, **NO_PAUSE)
     w.register("plain", PLAIN)
     wanted = put_batches(tmp_path / "input", 3)
@@ -205,7 +206,7 @@ def test_small_files_become_few_in_the_order_of_batches(
     spark: SparkSession, tmp_path: Path, merging: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Merged more than once, with nested types, and every row once and in order."""
-    monkeypatch.setattr(resultfiles, "BASE_EVERY", 3)
+    monkeypatch.setattr(batches, "BASE_EVERY", 3)
     monkeypatch.setattr(resultfiles, "MERGE_AT_LEAST", 2 if merging else 10_000)
     w = opened(session(spark), tmp_path)
     w.register("types", TYPES)
@@ -258,8 +259,6 @@ def test_what_was_dropped_leaves_nothing(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_spark_checkpoint_that_is_gone_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
-    import shutil
-
     w = opened(session(spark), tmp_path)
     handle = w.register("plain", PLAIN)
     wanted = put_batches(tmp_path / "input", 2)
@@ -299,10 +298,8 @@ def test_expired_results_go_and_late_ones_stay(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of both kinds; by the time at which they were written, whatever their events' time is."""
-    from weft.runtime.fallbacks import batches
-    from weft.runtime.sinks import store
-
-    monkeypatch.setattr(resultfiles, "BASE_EVERY", 2)
+    monkeypatch.setattr(batches, "BASE_EVERY", 2)
+    monkeypatch.setattr(stepper, "BASE_EVERY", 2)
     now = [1_000_000_000_000_000]
     for module in (batches, store, resultfiles):
         monkeypatch.setattr(module, "wall_clock", lambda: now[0])
