@@ -62,24 +62,24 @@ def read_results(project: Project, name: str) -> pa.Table:
     """All results of a query in its own columns, in the order of its batches."""
     record = recorded(project)
     live = record.live() if record is not None else []
-    found = next((each for each in live if each.name == name), None)
-    if record is None or found is None:
+    registered = next((query for query in live if query.name == name), None)
+    if record is None or registered is None:
         files, _ = read_queries(project.queries)
         if any(file.name == name for file in files):
             raise RunError("QUERY_FAILED", query=name, detail="it has not run yet: see `weft run`")
-        known = ", ".join(sorted(each.name for each in live)) or "none"
-        raise CatalogError("UNKNOWN_QUERY", name=name, known=known)
+        names = ", ".join(sorted(query.name for query in live)) or "none"
+        raise CatalogError("UNKNOWN_QUERY", name=name, known=names)
     elsewhere = readable_sink(project, name)
     if elsewhere is not None:
         raise RunError("NO_RESULTS", name=name, sink=elsewhere)
-    bound = record.bound(found)
+    bound = record.bound(registered)
     if bound is not None:
         return read_steadily(lambda: _shared(*bound))
-    plain = FallbackLog(record.storage, found.id)
+    plain = FallbackLog(record.storage, registered.id)
     if plain.schema() is not None:
         return read_steadily(lambda: _plain(plain))
-    if found.status in (QUARANTINED, REJECTED):
-        raise RunError("QUERY_FAILED", query=name, detail=found.detail)
+    if registered.status in (QUARANTINED, REJECTED):
+        raise RunError("QUERY_FAILED", query=name, detail=registered.detail)
     return pa.table({})
 
 
@@ -95,10 +95,10 @@ def _plain(log: FallbackLog) -> pa.Table:
     fields = (log.schema() or {})["fields"]
     names = [field["name"] for field in fields]
     table = QueryResults(log.query_id, log.storage, log.result_files()).table(names)
-    for place, field in enumerate(fields):
+    for position, field in enumerate(fields):
         if str(field["type"]) in _INTERVALS and table.num_rows:
-            column = table.column(place).cast(pa.duration("us"))
-            table = table.set_column(place, field["name"], column)
+            column = table.column(position).cast(pa.duration("us"))
+            table = table.set_column(position, field["name"], column)
     return table
 
 

@@ -6,10 +6,9 @@ micro-batch, and `weft run` does so when it starts.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
+from weft.cli.completing import Folder, query_names
 from weft.cli.project.folder import load
 from weft.cli.project.queries import read_queries
 from weft.cli.project.recorded import recorded
@@ -17,8 +16,10 @@ from weft.errors import CatalogError
 
 
 def resume(
-    folder: Path = typer.Argument(..., metavar="DIR", help="A project folder."),
-    name: str = typer.Argument(..., metavar="NAME", help="The query's name."),
+    folder: Folder,
+    name: str = typer.Argument(
+        ..., metavar="NAME", help="The query's name.", autocompletion=query_names
+    ),
 ) -> None:
     """Bring back a quarantined query, also of a project that another process is running."""
     project = load(folder)
