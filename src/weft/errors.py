@@ -58,8 +58,11 @@ MESSAGES: dict[str, str] = {
     "NOTHING_TO_RUN": "no query is registered",
     "NOT_RUNNING": "nothing is running",
     "NO_RESULTS": "the results of '{name}' went to the sink {sink}, which weft cannot read back",
-    "SINK_FAILED": "the sink {sink} failed {tries} times on batch {batch}; nothing of the batch "
-    "is committed and it will be run again at the next start. Cause: {detail}",
+    "SINK_FAILED": "the sink {sink} failed {tries} times on batch {batch}. Nothing of the batch is "
+    "committed: it is run again at the next start, or when a quarantined query is resumed. "
+    "Cause: {detail}",
+    "NOTHING_TO_RESUME": "query '{name}' is {status}; only a quarantined or rejected query can be "
+    "resumed",
     "QUERY_FAILED": "{detail}",
     "LANE_LOST": "a lane of stream '{stream}' was ended from outside, most likely for want of memory: "
     "the files of its open fragments are {megabytes} MB in {lanes} lanes. Nothing of the batch is "

@@ -14,7 +14,7 @@ from tests.oracle.plain_spark import python_rows
 
 import weft
 from weft.runtime.protocol.commits import Entry
-from weft.runtime.sinks.sinks import StepResults
+from weft.runtime.sinks.delivery import StepResults
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND

@@ -19,7 +19,7 @@ from tests.support.harness import Recorder, session
 import weft
 from weft.runtime.protocol.commits import Entry
 from weft.runtime.protocol.step import StepFailed
-from weft.runtime.sinks.sinks import StepResults
+from weft.runtime.sinks.delivery import StepResults
 from weft.runtime.windows import engine
 
 BATCHES = workload.batches()[:5]

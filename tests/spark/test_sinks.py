@@ -17,7 +17,8 @@ from tests.oracle.plain_spark import python_rows, write_batches
 from tests.support.harness import session
 
 import weft
-from weft.runtime.sinks.sinks import ConsoleSink, Sink
+from weft.runtime.sinks.console import ConsoleSink
+from weft.runtime.sinks.delivery import Sink
 
 BATCHES = workload.batches()[:3]
 NAMES = ["counts", "extremes"]

@@ -14,7 +14,7 @@ from tests.oracle.values import Value
 
 import weft
 from weft.runtime.protocol.log import Entry
-from weft.runtime.sinks.sinks import StepResults
+from weft.runtime.sinks.delivery import StepResults
 
 Emitted = list[tuple[int, tuple[Value, ...]]]
 

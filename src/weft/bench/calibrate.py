@@ -36,7 +36,7 @@ from weft.kernel.windows.program import compile_program
 from weft.kernel.windows.weave import Step, Woven, weave
 from weft.optimizer.gtweave import share
 from weft.optimizer.windows.calibration import Constants, calibrated, save
-from weft.runtime.sinks.sinks import ResultStore
+from weft.runtime.sinks.store import ResultStore
 from weft.workloads.events import KEYS, store_events
 from weft.workloads.windows import HOUR_BY_MINUTE
 

@@ -176,6 +176,16 @@ class Catalog:
             self._update(change, status=status, detail=detail)
             _count_change(connection)
 
+    def resume(self, name: str) -> QueryRecord:
+        """Make a quarantined or rejected query active; whoever runs the project takes it up."""
+        with self._database.writing() as connection:
+            record = self.find(name)
+            if record.status not in (QUARANTINED, REJECTED):
+                raise CatalogError("NOTHING_TO_RESUME", name=name, status=record.status)
+            self._update(record.change, status=ACTIVE, detail="", complete_from=None)
+            _count_change(connection)
+            return self.find(name)
+
     def set_complete_from(self, change: int, time: int) -> None:
         self._update(change, complete_from=time)
 

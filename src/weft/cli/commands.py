@@ -22,6 +22,7 @@ COMMANDS = {
     "check": "weft.cli.check:check",
     "register": "weft.cli.project.registration:register",
     "drop": "weft.cli.project.registration:drop",
+    "resume": "weft.cli.resume:resume",
     "list": "weft.cli.project.listing:list_queries",
     "explain": "weft.cli.explaining:explain",
     "run": "weft.cli.run.command:run",

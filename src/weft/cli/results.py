@@ -1,12 +1,13 @@
-"""`weft results`: a query's results, read from the files that commits name."""
+"""`weft results`: a query's results, read from the files that commits name, without Spark."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 from rich.table import Table
 
@@ -15,18 +16,22 @@ from weft.catalog.store import QUARANTINED, REJECTED
 from weft.cli.completing import Folder, query_names
 from weft.cli.output import console, print_json, to_jsonable
 from weft.cli.project.folder import Project, load
-from weft.cli.project.opening import open_weft, readable_sink
+from weft.cli.project.opening import readable_sink
 from weft.cli.project.queries import read_queries
 from weft.cli.project.recorded import recorded
-from weft.cli.project.session import defaults, session
+from weft.cli.project.session import defaults
 from weft.errors import CatalogError, RunError
 from weft.kernel.windows.program import family
-from weft.kernel.windows.results import QUERY_COLUMN, output_names
+from weft.runtime.fallbacks.log import FallbackLog
 from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.storage import Storage
-from weft.runtime.sinks.sinks import results_folder
+from weft.runtime.sinks.reading import QueryResults, read_steadily
 
-_SHOWN, _TRIES = 20, 3
+_SHOWN = 20
+_UNITS = ("day", "hour", "minute", "second")
+_INTERVALS = {f"interval {unit}" for unit in _UNITS} | {
+    f"interval {first} to {last}" for first in _UNITS for last in _UNITS
+}
+"""The types that Spark stores as microseconds."""
 
 
 def results(
@@ -57,51 +62,44 @@ def read_results(project: Project, name: str) -> pa.Table:
     """All results of a query in its own columns, in the order of its batches."""
     record = recorded(project)
     live = record.live() if record is not None else []
-    found = next((each for each in live if each.name == name), None)
-    if record is None or found is None:
+    registered = next((query for query in live if query.name == name), None)
+    if record is None or registered is None:
         files, _ = read_queries(project.queries)
         if any(file.name == name for file in files):
             raise RunError("QUERY_FAILED", query=name, detail="it has not run yet: see `weft run`")
-        known = ", ".join(sorted(each.name for each in live)) or "none"
-        raise CatalogError("UNKNOWN_QUERY", name=name, known=known)
+        names = ", ".join(sorted(query.name for query in live)) or "none"
+        raise CatalogError("UNKNOWN_QUERY", name=name, known=names)
     elsewhere = readable_sink(project, name)
     if elsewhere is not None:
         raise RunError("NO_RESULTS", name=name, sink=elsewhere)
-    bound = record.bound(found)
+    bound = record.bound(registered)
     if bound is not None:
-        return _stored(*bound)
-    if found.status in (QUARANTINED, REJECTED):
-        raise RunError("QUERY_FAILED", query=name, detail=found.detail)
-    with session(project.name, project.spark) as spark:
-        return open_weft(spark, project).results(name).toArrow()
+        return read_steadily(lambda: _shared(*bound))
+    plain = FallbackLog(record.storage, registered.id)
+    if plain.schema() is not None:
+        return read_steadily(lambda: _plain(plain))
+    if registered.status in (QUARANTINED, REJECTED):
+        raise RunError("QUERY_FAILED", query=name, detail=registered.detail)
+    return pa.table({})
 
 
-def _stored(log: StreamLog, query: Query) -> pa.Table:
-    """The query's rows; a run beside us may merge files away while we read, so try again."""
-    for attempt in range(_TRIES):
-        try:
-            return _read(log, query)
-        except FileNotFoundError:
-            if attempt == _TRIES - 1:
-                raise
-    raise AssertionError("unreachable")
-
-
-def _read(log: StreamLog, query: Query) -> pa.Table:
+def _shared(log: StreamLog, query: Query) -> pa.Table:
     wanted = family(query.output_types)
-    columns = output_names(len(query.columns))
-    parts = []
-    for entry in log.result_files():
-        if entry["family"] == wanted:
-            rows = Storage(results_folder(log.storage, entry["root"])).read_table(
-                entry["name"], columns
-            )
-            parts.append(rows.filter(pc.equal(rows.column(QUERY_COLUMN), query.id)))
+    files = [entry for entry in log.result_files() if entry["family"] == wanted]
     names = [column.name for column in query.columns]
-    if not parts:
-        return pa.table({name: pa.array([]) for name in names})
-    rows = pa.concat_tables(parts).drop_columns([QUERY_COLUMN])
-    return rows.select(columns[1:]).rename_columns(names)
+    return QueryResults(query.id, log.storage, files).table(names)
+
+
+def _plain(log: FallbackLog) -> pa.Table:
+    """The results of a fallback; its columns are described as Spark does it."""
+    fields = (log.schema() or {})["fields"]
+    names = [field["name"] for field in fields]
+    table = QueryResults(log.query_id, log.storage, log.result_files()).table(names)
+    for position, field in enumerate(fields):
+        if str(field["type"]) in _INTERVALS and table.num_rows:
+            column = table.column(position).cast(pa.duration("us"))
+            table = table.set_column(position, field["name"], column)
+    return table
 
 
 def _render(rows: pa.Table, zone: ZoneInfo) -> Table:
@@ -120,8 +118,12 @@ def _cell(value: Any, zone: ZoneInfo) -> str:
         return "NULL"
     if isinstance(value, dict):
         return " – ".join(_cell(item, zone) for item in value.values())
-    if hasattr(value, "astimezone") and value.tzinfo is not None:
-        return str(value.astimezone(zone).replace(tzinfo=None))
+    if isinstance(value, datetime):
+        return str(value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, timedelta):
+        return str(value)
     if isinstance(value, float):
         return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.2f}"
     if isinstance(value, bool):

@@ -28,7 +28,9 @@ class Settings:
     `kernel`: where levels 2 and 3 run; `auto` takes the driver while the open state is below
     `driver_cap_bytes` and lanes above. `lanes`: how many (default: the session's parallelism).
     `idle_seconds`: how long a stream must be quiet before due windows are flushed.
-    `sink_tries`: how often a failing sink is tried on the same batch.
+    `sink_tries`: how often a failing sink is tried on the same batch, and how often a fallback may
+    fail one time after the other; `sink_pause_seconds`: the first pause between, which grows.
+    `keep`: how long results are kept after they were written, such as "7 days"; None is for ever.
     `optimizer`, `model`: who chooses the weave groups, and by which cost (docs/sharing.md).
     `assumed_rate`: rows per second of event time to plan for before any are measured.
     `replan_drift`: by which factor the rate must change before groups are chosen again.
@@ -59,6 +61,12 @@ class Settings:
     overlap: bool = True
     most_unconsumed: int = 16
     allow_unsafe_sql: bool = False
+    keep: str | None = None
+
+    @property
+    def keep_micros(self) -> int | None:
+        """How long results are kept, in microseconds; None is for ever."""
+        return None if self.keep is None else interval_micros(self.keep)
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
@@ -93,6 +101,7 @@ def check_settings(settings: Settings) -> None:
             "give a number of micro-batches, 0 for none",
         ),
         "most_unconsumed": (_whole(settings.most_unconsumed, 1), "give a number of steps"),
+        "keep": _interval(settings.keep),
         "overlap": (isinstance(settings.overlap, bool), "give True or False"),
         "allow_unsafe_sql": (isinstance(settings.allow_unsafe_sql, bool), "give True or False"),
     }
@@ -100,6 +109,17 @@ def check_settings(settings: Settings) -> None:
         if not holds:
             value = getattr(settings, name)
             raise RunError("BAD_SETTING", name=name, value=value, detail=detail)
+
+
+def _interval(value: object) -> tuple[bool, str]:
+    """Whether a value is a positive interval, or None; and what to write instead."""
+    advice = "give an interval such as '7 days', or none to keep results for ever"
+    if value is None:
+        return True, advice
+    try:
+        return isinstance(value, str) and interval_micros(value) > 0, advice
+    except IntervalProblem as problem:
+        return False, f"{problem}; {advice}"
 
 
 def _whole(value: object, least: int) -> bool:

@@ -19,7 +19,7 @@ from weft.cli.project.folder import Project, Relation, absolute
 from weft.cli.project.problems import InvalidProject, Problem
 from weft.errors import WeftError
 from weft.runtime.api.weft import Weft
-from weft.runtime.sinks.sinks import Sink
+from weft.runtime.sinks.delivery import Sink
 
 FORMATS = ("csv", "json", "orc", "parquet", "rate", "socket", "text", "xml")
 """The formats that Spark reads without further packages."""

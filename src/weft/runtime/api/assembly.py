@@ -16,9 +16,11 @@ from pyspark.sql.types import StructField, StructType
 from weft.algebra.numbered import numbered
 from weft.algebra.plan import SharedPlan, query_columns
 from weft.algebra.query import NUMBER, Query, StreamSchema
-from weft.catalog.store import Catalog
+from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import WeftError
 from weft.runtime.api.registry import Registry
+from weft.runtime.fallbacks.log import remove_dropped
+from weft.runtime.fallbacks.run import FallbackRun, fallback_run
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.protocol.checkpoint import Identity
@@ -29,6 +31,7 @@ from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.publishing import Consumer, Publisher
 from weft.runtime.protocol.step import Hooks
 from weft.runtime.protocol.stepper import Stepper
+from weft.runtime.protocol.storage import Storage
 from weft.runtime.rows.engine import ROWS, RowsEngine, row_settings
 from weft.runtime.rows.numbering import Numbering
 from weft.runtime.rows.publication import RowsPublication
@@ -36,9 +39,11 @@ from weft.runtime.run.follower_run import FollowerRun
 from weft.runtime.run.run import Run
 from weft.runtime.run.stream_run import StreamRun
 from weft.runtime.settings import Settings
+from weft.runtime.sinks.delivery import Sink
 from weft.runtime.sinks.outlet import SinkOutlet
-from weft.runtime.sinks.sinks import Sink
+from weft.runtime.sinks.routes import stores_of
 from weft.runtime.windows.engine import Surroundings, WindowsEngine
+from weft.sql.fallback import Fallback
 from weft.stats import StreamStatistics
 
 _logger = logging.getLogger("weft")
@@ -66,6 +71,7 @@ class Assembly:
 
     def __init__(
         self,
+        storage: Storage,
         registry: Registry,
         catalog: Catalog,
         settings: Settings,
@@ -73,10 +79,32 @@ class Assembly:
         log: Callable[[str], StreamLog],
         planned: Callable[[SharedPlan, Mapping[str, int]], None],
     ) -> None:
-        self._registry, self._catalog = registry, catalog
+        self._storage, self._registry, self._catalog = storage, registry, catalog
         self._settings, self._identity = settings, identity
         self._log, self._planned = log, planned
         self._columns: dict[str, set[str]] = {}
+
+    def fallback(
+        self, record: QueryRecord, bound: Fallback, sink: Sink, trigger: dict[str, Any]
+    ) -> FallbackRun:
+        """The run of a query that weft does not share."""
+        return fallback_run(
+            record,
+            self._registry.fallback_frame(bound),
+            self._storage,
+            sink,
+            self._identity.owner,
+            self._settings,
+            trigger,
+            self._registry.quarantine,
+        )
+
+    def remove_dropped_fallbacks(self, sink: Sink) -> None:
+        """Delete what fallbacks have left that were dropped, here or by another process."""
+        live = {record.id for record in self._catalog.live()}
+        places = {store.place for store in stores_of(sink)}
+        last, owner = self._catalog.last_change(), self._identity.owner
+        remove_dropped(self._storage, live, last, owner, places)
 
     def steppers(self, name: str, lease: Lease, sink: Sink, run: Run) -> Assembled:
         """The stream's own stepper, and that of its row windows, which follows it."""

@@ -64,6 +64,10 @@ class QueryHandle:
     def drop(self) -> None:
         self._weft.drop(self.name)
 
+    def resume(self) -> None:
+        """Bring it back after it was quarantined or rejected."""
+        self._weft.resume(self.name)
+
     def __repr__(self) -> str:
         try:
             state = self.status

@@ -201,8 +201,13 @@ class Registry:
 
     def _running(self) -> Iterator[tuple[QueryRecord, Query | Fallback | None]]:
         for record in self.live():
-            if record.status not in (QUARANTINED, REJECTED):
-                yield record, self.of(record)
+            if record.status in (QUARANTINED, REJECTED):
+                continue
+            bound = self.of(record)
+            if isinstance(bound, Fallback) and record.status != FALLBACK:
+                # It was resumed; who did so need not have known that it falls back.
+                self._live.set_status(record.change, FALLBACK, bound.detail)
+            yield record, bound
 
     def quarantine(self, query_id: str, error: str) -> None:
         self._live.set_status(change_of(query_id), QUARANTINED, error)

@@ -11,16 +11,16 @@ from pyspark.sql import SparkSession
 
 from weft.algebra.numbered import numbered_name
 from weft.catalog.store import QueryRecord
-from weft.errors import RunError
+from weft.errors import RunError, WeftError
 from weft.runtime.api.assembly import Assembly
 from weft.runtime.api.bookkeeping import Bookkeeping
 from weft.runtime.api.registry import Registry
+from weft.runtime.fallbacks.cause import cause_of
 from weft.runtime.protocol.lease import Lease
 from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.storage import Storage
-from weft.runtime.run.fallback import FallbackRun
 from weft.runtime.run.run import Run
-from weft.runtime.sinks.sinks import Sink
+from weft.runtime.sinks.delivery import Sink
 
 
 class Supervisor:
@@ -82,7 +82,7 @@ class Supervisor:
             lease.release()
 
     def _start(self, sink: Sink, trigger: dict[str, Any], lease: Lease) -> Run:
-        run = Run(lease.release, self.sync, self._registry.quarantine)
+        run = Run(lease.release, self.sync)
         assembled = [
             self._assembly.steppers(name, lease, sink, run) for name in self._streams_to_run()
         ]
@@ -137,8 +137,8 @@ class Supervisor:
         for query_id, (record, bound) in wanted.items():
             if query_id in run.fallback_ids:
                 continue
-            frame = self._registry.fallback_frame(bound)
             try:
-                run.start_fallback(FallbackRun(record, frame, self._storage, sink), trigger)
-            except PySparkException as error:
-                self._registry.quarantine(query_id, str(error).split("\n", 1)[0])
+                run.start_fallback(self._assembly.fallback(record, bound, sink, trigger))
+            except (PySparkException, WeftError) as error:
+                self._registry.quarantine(query_id, cause_of(error))
+        self._assembly.remove_dropped_fallbacks(sink)

@@ -33,7 +33,9 @@ from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.storage import Storage
 from weft.runtime.run.run import Run
 from weft.runtime.settings import settings_of, trigger_of
-from weft.runtime.sinks.sinks import ResultStore, Sink, stores_of
+from weft.runtime.sinks.delivery import Sink
+from weft.runtime.sinks.routes import stores_of
+from weft.runtime.sinks.store import ResultStore
 from weft.sql.fallback import Fallback
 from weft.stats import StreamStatistics
 
@@ -68,6 +70,7 @@ class Weft:
         self._registry = Registry(spark, self._catalog, allow_unsafe_sql=allow_unsafe)
         bookkeeping = Bookkeeping(self._catalog, self._storage)
         assembly = Assembly(
+            self._storage,
             self._registry,
             self._catalog,
             self._settings,
@@ -191,6 +194,22 @@ class Weft:
             self._inherited.pop(name, None)
             self._registry.forget(record)
             self._registry.changed()
+
+    def resume(self, name: str) -> QueryHandle:
+        """Bring back a query that was quarantined or rejected, before `start` or while running.
+
+        A shared query begins with the first window of which every row is in state that it can use
+        (`QueryHandle.complete_from`); a fallback goes on at the batch on which it failed. Of a
+        rejected query this raises what is still wrong with it.
+        """
+        with self._lock:
+            self._require_open()
+            record = self._catalog.find(name)
+            if record.status == REJECTED:
+                self._registry.put(record, self._registry.bind(name, record.sql, record.id))
+            resumed = self._catalog.resume(name)
+            self._registry.changed()
+            return QueryHandle(self, self._catalog, resumed)
 
     @contextmanager
     def changes(self) -> Iterator[None]:

@@ -92,7 +92,9 @@ def updated_versions(
 ) -> tuple[Entry, ...]:
     """What each version in use has logged, after a step under `plan` whose latest row was at
     `max_event`."""
-    live_nodes = {node.id for node in plan.nodes} | {each.node.id for each in plan.retired}
+    # Of a node that no query reads the files are gone, so that no later query can use them.
+    live_nodes = {name for query in plan.queries for name in nodes_read(plan, query)}
+    live_nodes |= {retired.node.id for retired in plan.retired}
     live_versions = {entry["version"] for entry in state} | {plan.version}
     entries = {entry["version"]: dict(entry) for entry in (last.engine["versions"] if last else ())}
     own = entries.setdefault(

@@ -146,7 +146,14 @@ class Storage:
             raise CheckpointError("DAMAGED", path=name, detail="its checksum differs")
 
     def read_table(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        return pq.ParquetFile(self.path(name), filesystem=self.filesystem).read(columns=columns)
+        try:
+            file = pq.ParquetFile(self.path(name), filesystem=self.filesystem)
+            return file.read(columns=columns)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            detail = str(error).split("\n", 1)[0]
+            raise CheckpointError("DAMAGED", path=self.path(name), detail=detail) from error
 
     def write_table(self, name: str, table: pa.Table) -> dict[str, Any]:
         """Write a Parquet file and describe it. Readers see plain types, also of columns that are

@@ -15,12 +15,11 @@ from dataclasses import asdict
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming import StreamingQuery
 
 from weft.algebra.numbered import source_name
 from weft.errors import RunError, WeftError
+from weft.runtime.fallbacks.run import FallbackRun
 from weft.runtime.protocol.step import Progress
-from weft.runtime.run.fallback import FallbackRun
 from weft.runtime.run.follower_run import FollowerRun
 from weft.runtime.run.stream_run import StreamRun
 
@@ -33,16 +32,11 @@ _logger = logging.getLogger("weft")
 class Run:
     """All that `start` started."""
 
-    def __init__(
-        self,
-        release: Callable[[], None],
-        tick: Callable[[], None],
-        quarantine: Callable[[str, str], None],
-    ) -> None:
-        self._tick, self._quarantine = tick, quarantine
+    def __init__(self, release: Callable[[], None], tick: Callable[[], None]) -> None:
+        self._tick = tick
         self._streams: list[StreamRun] = []
         self._followers: list[FollowerRun] = []
-        self._fallbacks: dict[str, StreamingQuery] = {}
+        self._fallbacks: dict[str, FallbackRun] = {}
         self._release = release
         self._progress: deque[Progress] = deque(maxlen=_KEPT_PROGRESS)
         self._released = False
@@ -79,35 +73,37 @@ class Run:
 
     def _watch(self) -> None:
         while not self._ended.wait(_TICK_SECONDS):
-            if not self.isActive:
-                self._finish()
-                return
-            if any(follower.error is not None for follower in self._followers):
-                self._stop_all()
-                continue
             try:
-                self._quarantine_failed()
+                self._poll_fallbacks()
+                if not self.isActive:
+                    self._finish()
+                    return
+                if any(follower.error is not None for follower in self._followers):
+                    self._stop_all()
+                    continue
                 self._tick()
             except Exception:
                 _logger.exception("taking up changed registrations failed; trying again")
 
-    def start_fallback(self, fallback: FallbackRun, trigger: dict[str, Any]) -> None:
-        self._fallbacks[fallback.record.id] = fallback.start(trigger)
+    def start_fallback(self, fallback: FallbackRun) -> None:
+        fallback.start()
+        self._fallbacks[fallback.record.id] = fallback
 
     @property
     def fallback_ids(self) -> set[str]:
         return set(self._fallbacks)
 
     def stop_fallback(self, query_id: str) -> None:
-        self._fallbacks.pop(query_id).stop()
+        fallback = self._fallbacks.pop(query_id, None)
+        if fallback is not None:
+            fallback.stop()
 
-    def _quarantine_failed(self) -> None:
-        """Plain queries that ended with an error are no longer part of the run."""
-        for query_id, query in list(self._fallbacks.items()):
-            error = None if query.isActive else query.exception()
-            if error is not None:
+    def _poll_fallbacks(self) -> None:
+        """Start fallbacks again that failed; those that are quarantined leave the run."""
+        for query_id, fallback in list(self._fallbacks.items()):
+            fallback.poll()
+            if fallback.quarantined:
                 self._fallbacks.pop(query_id, None)
-                self._quarantine(query_id, str(error).split("\n", 1)[0])
 
     def finish(self) -> None:
         """Let go of the checkpoint after a run that has ended by itself."""
@@ -120,7 +116,7 @@ class Run:
     @property
     def isActive(self) -> bool:  # noqa: N802 - the names of Spark's StreamingQuery
         return any(member.is_active for member in self._members) or any(
-            query.isActive for query in list(self._fallbacks.values())
+            fallback.is_active for fallback in list(self._fallbacks.values())
         )
 
     @property
@@ -159,6 +155,7 @@ class Run:
                 return False
             if self.exception() is not None:
                 self._stop_all()
+            self._poll_fallbacks()
         self._finish()
         self._raise()
         return True
@@ -169,8 +166,9 @@ class Run:
             stream.process_all_available()
         for follower in self._followers:
             follower.process_all_available()
-        for query in list(self._fallbacks.values()):
-            query.processAllAvailable()
+        for fallback in list(self._fallbacks.values()):
+            fallback.process_all_available()
+        self._poll_fallbacks()
         self._raise()
 
     def stop(self) -> None:
@@ -190,14 +188,14 @@ class Run:
             member.ask_to_stop()
         for member in self._members if wait else ():
             member.join(None)
-        for query in list(self._fallbacks.values()):
-            query.stop()
+        for fallback in list(self._fallbacks.values()):
+            fallback.stop()
 
     def _finish(self) -> None:
         """Let go of the checkpoint, whatever else fails on the way."""
         self._ended.set()
         try:
-            self._quarantine_failed()
+            self._poll_fallbacks()
         finally:
             with self._lock:
                 if not self._released:

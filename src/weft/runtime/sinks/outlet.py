@@ -11,8 +11,9 @@ from weft.runtime.protocol.engine import Outcome
 from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.settings import Settings
-from weft.runtime.sinks.resultfiles import merged_files
-from weft.runtime.sinks.sinks import Sink, StepResults, deliver, stores_of
+from weft.runtime.sinks.delivery import Sink, StepResults, deliver
+from weft.runtime.sinks.resultfiles import tidied
+from weft.runtime.sinks.routes import stores_of
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class SinkOutlet:
                         store.storage.delete(name)
 
     def base(self, log: StreamLog, commit: Commit, attempt: str) -> None:
-        """Write the base of a commit: all result files, small ones merged."""
+        """Write the base of a commit: all result files, small ones merged, expired ones gone."""
         prefix = f"{self.owner}~{log.stream}~merged~{commit.name}~{attempt}"
-        kept, merged = merged_files(log, log.result_files(), prefix)
-        gone = [{"root": entry["root"], "name": entry["name"]} for entry in merged]
+        keep = self.settings.keep_micros
+        kept, gone = tidied(log.storage, log.result_files(), prefix, keep)
         log.put_base(commit, kept, gone)

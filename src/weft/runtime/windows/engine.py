@@ -26,7 +26,7 @@ from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import Hooks, StepFailed, StepWork
 from weft.runtime.settings import Settings
-from weft.runtime.sinks.sinks import Sink
+from weft.runtime.sinks.delivery import Sink
 from weft.runtime.windows.openstate import OpenState
 from weft.runtime.windows.projection import project
 from weft.runtime.windows.totals import late_after, totals_after

@@ -23,7 +23,7 @@ from weft.kernel.windows.weave import Step, counted_operations, late, weave
 from weft.runtime.protocol.commits import Entry
 from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.storage import Storage
-from weft.runtime.sinks.sinks import ResultStore
+from weft.runtime.sinks.store import ResultStore
 from weft.runtime.windows.openstate import Lane, OpenState
 
 _WORKER_LOST = "Python worker exited unexpectedly"

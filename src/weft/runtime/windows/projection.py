@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.scalar import to_sql
@@ -12,6 +12,7 @@ from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.failure import QueryFailure
 from weft.kernel.windows.program import Shape
 from weft.kernel.windows.results import QUERY_COLUMN, output_names
+from weft.runtime.frames import frame_of
 
 
 def project(
@@ -34,8 +35,7 @@ def project(
 
 
 def _project(spark: SparkSession, shape: Shape, raw: pa.Table) -> pa.Table:
-    frame: DataFrame = spark.createDataFrame(raw)
-    frame = frame.withColumn(
+    frame = frame_of(spark, raw).withColumn(
         "window", F.expr("named_struct('start', window_start, 'end', window_end)")
     )
     if shape.having is not None:

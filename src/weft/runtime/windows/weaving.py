@@ -17,7 +17,8 @@ from weft.runtime.protocol.commits import Entry
 from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.settings import Settings
-from weft.runtime.sinks.sinks import ResultStore, Sink
+from weft.runtime.sinks.delivery import Sink
+from weft.runtime.sinks.store import ResultStore
 from weft.runtime.windows.lanes import LaneWork, run_lanes
 from weft.runtime.windows.openstate import OpenState
 

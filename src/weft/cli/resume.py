@@ -1,0 +1,34 @@
+"""`weft resume`: brings back a query that was quarantined or rejected.
+
+It only changes the catalog: a process that runs the project takes the query up at its next
+micro-batch, and `weft run` does so when it starts.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from weft.cli.completing import Folder, query_names
+from weft.cli.project.folder import load
+from weft.cli.project.queries import read_queries
+from weft.cli.project.recorded import recorded
+from weft.errors import CatalogError
+
+
+def resume(
+    folder: Folder,
+    name: str = typer.Argument(
+        ..., metavar="NAME", help="The query's name.", autocompletion=query_names
+    ),
+) -> None:
+    """Bring back a quarantined query, also of a project that another process is running."""
+    project = load(folder)
+    record = recorded(project)
+    if record is None:
+        files, _ = read_queries(project.queries)
+        if any(file.name == name for file in files):
+            raise CatalogError("NOTHING_TO_RESUME", name=name, status="new")
+        known = ", ".join(sorted(file.name for file in files)) or "none"
+        raise CatalogError("UNKNOWN_QUERY", name=name, known=known)
+    record.catalog.resume(name)
+    print(f"resumed {name}")

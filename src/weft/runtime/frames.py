@@ -1,0 +1,19 @@
+"""From Arrow to Spark, type by type.
+
+Left to itself, Spark takes a timestamp without a zone for an instant in the session's time zone.
+In weft it is a TIMESTAMP_NTZ: what a clock on the wall showed, the same in every zone. Every table
+that becomes a DataFrame goes through here.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+
+def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """An Arrow table as a DataFrame of the same types."""
+    schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+    frame: DataFrame = spark.createDataFrame(table, schema)
+    return frame

@@ -1,0 +1,154 @@
+"""Timestamps without a zone stay what they are, in every time zone and on every way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.plain_spark import python_rows
+from tests.review.support import START, put
+from tests.support.harness import session
+
+import weft
+from weft.runtime.frames import frame_of
+
+SECOND = 1_000_000
+ZONES = ["UTC", "Asia/Kolkata", "America/New_York", "Pacific/Apia"]
+SCHEMA = pa.schema(
+    [
+        ("ts", pa.timestamp("us", tz="UTC")),
+        ("nt", pa.timestamp("us")),
+        ("x", pa.float64()),
+    ]
+)
+QUERIES = {
+    "key": "SELECT nt, round(avg(x), 1) AS r FROM s GROUP BY window(ts, '10 seconds'), nt",
+    "value": "SELECT round(sum(x), 1) AS r, max(nt) AS latest, min(ts) AS first FROM s "
+    "GROUP BY window(ts, '10 seconds')",
+    "plain": "SELECT nt, max(nt) AS latest, window.end AS e, count(*) AS n FROM s "
+    "GROUP BY window(ts, '10 seconds'), nt",
+    "shown": "SELECT date_format(nt, 'HH:mm') AS t, nt, count(*) AS n FROM s "
+    "GROUP BY window(ts, '10 seconds'), nt",
+    "alone": "SELECT nt, ts, x, cast(nt AS date) AS d FROM s WHERE x < 1000",
+}
+
+
+def write_input(folder: Path) -> None:
+    """Two batches; the second ends the windows of the first. Local times fall into an hour that
+    does not exist, or exists twice, where clocks change."""
+    local = [1_710_036_000 + hour * 3600 for hour in range(6)]
+    first = {
+        "ts": [START + i * SECOND for i in range(6)],
+        "nt": [time * SECOND + 123_456 for time in local],
+        "x": [i + 0.25 for i in range(6)],
+    }
+    put(folder, 0, first, SCHEMA)
+    late: dict[str, list[Any]] = {"ts": [START + 100 * SECOND], "nt": [0], "x": [5000.0]}
+    put(folder, 1, late, SCHEMA)
+
+
+def ran(
+    spark: SparkSession, folder: Path, zone: str, sink: Any, **settings: Any
+) -> tuple[SparkSession, weft.Weft]:
+    own = session(spark)
+    own.conf.set("spark.sql.session.timeZone", zone)
+    write_input(folder / "input")
+    frame = own.readStream.schema("ts timestamp, nt timestamp_ntz, x double")
+    frame = frame.option("maxFilesPerTrigger", 1).parquet(str(folder / "input"))
+    w = weft.Weft(own, folder / "checkpoint", **settings)
+    w.add_stream("s", frame, time="ts", watermark="0 seconds")
+    for name, sql in QUERIES.items():
+        w.register(name, sql)
+    assert w.query("key").status == "active" and w.query("alone").status == "fallback"
+    w.start(sink=sink, availableNow=True).awaitTermination()
+    return own, w
+
+
+def oracle(own: SparkSession, folder: Path) -> dict[str, Any]:
+    """Plain Spark over the rows of the first batch."""
+    rows = own.read.schema("ts timestamp, nt timestamp_ntz, x double")
+    rows.parquet(str(folder / "input" / "00000.parquet")).createOrReplaceTempView("s")
+    return {name: own.sql(sql) for name, sql in QUERIES.items()}
+
+
+def by_text(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=str)
+
+
+def assert_as_plain_spark(frames: dict[str, Any], wanted: dict[str, Any]) -> None:
+    for name, frame in frames.items():
+        assert frame.dtypes == wanted[name].dtypes, name
+        rows = by_text(python_rows(frame.toArrow()))
+        assert rows == by_text(python_rows(wanted[name].toArrow())), name
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_results_in_the_store_and_in_memory(spark: SparkSession, tmp_path: Path, zone: str) -> None:
+    for kind, sink in (("store", None), ("memory", weft.sinks.memory())):
+        own, w = ran(spark, tmp_path / kind, zone, sink)
+        wanted = oracle(own, tmp_path / kind)
+        assert_as_plain_spark({name: w.results(name) for name in QUERIES}, wanted)
+
+
+def test_results_of_lanes(spark: SparkSession, tmp_path: Path) -> None:
+    own, w = ran(spark, tmp_path, "Asia/Kolkata", None, kernel="lanes")
+    assert_as_plain_spark({name: w.results(name) for name in QUERIES}, oracle(own, tmp_path))
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
+def test_the_spark_sink(spark: SparkSession, tmp_path: Path, zone: str) -> None:
+    out = str(tmp_path / "out" / "{query}")
+    own, _ = ran(spark, tmp_path, zone, weft.sinks.spark("parquet", path=out))
+    frames = {
+        name: own.read.parquet(str(tmp_path / "out" / name)).drop(
+            "weft_batch", "weft_query", "weft_seq"
+        )
+        for name in QUERIES
+    }
+    assert_as_plain_spark(frames, oracle(own, tmp_path))
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
+def test_callbacks_get_the_same_instants_and_local_times(
+    spark: SparkSession, tmp_path: Path, zone: str
+) -> None:
+    given: dict[str, list[tuple[Any, ...]]] = {name: [] for name in QUERIES}
+    sink = weft.sinks.callback(lambda name, table, _: given[name].extend(python_rows(table)))
+    own, _ = ran(spark, tmp_path, zone, sink)
+    wanted = oracle(own, tmp_path)
+    for name, rows in given.items():
+        assert by_text(rows) == by_text(python_rows(wanted[name].toArrow())), name
+
+
+def test_nested_times_keep_their_types(spark: SparkSession) -> None:
+    own = session(spark)
+    own.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    local, instant = pa.timestamp("us"), pa.timestamp("us", tz="UTC")
+    table = pa.table(
+        {
+            "list": pa.array([[1, 2]], pa.list_(local)),
+            "row": pa.array([{"a": 1, "b": 2}], pa.struct([("a", local), ("b", instant)])),
+        }
+    )
+    frame = frame_of(own, table)
+    assert dict(frame.dtypes) == {
+        "list": "array<timestamp_ntz>",
+        "row": "struct<a:timestamp_ntz,b:timestamp>",
+    }
+    texts = frame.selectExpr("cast(list[0] AS string)", "cast(row.a AS string)").first()
+    assert texts is not None and [*texts] == ["1970-01-01 00:00:00.000001"] * 2
+
+
+def test_files_of_fallbacks_tell_instants_from_local_times(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's own default would write an instant as a type that others read without a zone."""
+    ran(spark, tmp_path, "Asia/Kolkata", None)
+    files = list((tmp_path / "checkpoint/results/fallback").rglob("*.parquet"))
+    schema = pq.read_schema(files[0])
+    assert schema.field("c0").type == pa.timestamp("us")
+    assert schema.field("c1").type == pa.timestamp("us", tz="UTC")
