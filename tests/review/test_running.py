@@ -14,7 +14,7 @@ from tests.review.support import COUNTS, opened, put, put_rows, read, rows_of
 from tests.support.harness import session
 
 import weft
-from weft.catalog import store
+from weft.catalog import database, store
 
 REFUSED_BY_SPARK = "SELECT k, v FROM s ORDER BY v"
 
@@ -51,7 +51,7 @@ def test_a_start_that_fails_leaves_nothing_running(spark: SparkSession, tmp_path
             query.stop()
         assert not active
     else:
-        w._run.stop()  # type: ignore[union-attr]
+        w.close()
 
 
 def test_a_query_that_spark_will_not_start_disturbs_no_other(
@@ -120,12 +120,7 @@ def test_a_long_change_does_not_end_the_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step writes to the catalog after its commit, while the user's transaction is open."""
-    create = store.sa.create_engine
-
-    def impatient(url: str, **options: Any) -> Any:
-        return create(url, connect_args={"timeout": 0.5})
-
-    monkeypatch.setattr(store.sa, "create_engine", impatient)
+    monkeypatch.setattr(database, "_PATIENCE_SECONDS", 0.5)
     w = opened(session(spark), tmp_path)
     w.register("q", COUNTS)
     put_rows(tmp_path / "input", 0, [(1, "a", 1), (40, "a", 1)])

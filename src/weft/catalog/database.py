@@ -93,9 +93,11 @@ class Database:
             raise self._failure(error) from error
 
     def _failure(self, error: SQLAlchemyError) -> WeftError:
-        detail = getattr(error, "orig", None) or error
+        detail = str(getattr(error, "orig", None) or error)
         if type(error) is DatabaseError:  # its subclasses are no signs of a damaged file
             return CheckpointError("CATALOG_DAMAGED", url=self.url, detail=detail)
+        if "unable to open" in detail or "readonly" in detail:
+            detail += " (SQLite needs a folder that it can write)"
         return CatalogError("CATALOG_UNAVAILABLE", url=self.url, detail=detail)
 
 

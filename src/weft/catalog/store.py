@@ -214,6 +214,9 @@ class Catalog:
                         registered=_now(),
                     )
                 )
+            if connection.dialect.name == "postgresql":  # it numbers by a sequence of its own
+                sequence = sa.func.pg_get_serial_sequence(_queries.name, _queries.c.change.name)
+                connection.execute(sa.select(sa.func.setval(sequence, last)))
             _count_change(connection)
 
     def _update(self, change: int, **values: Any) -> None:

@@ -76,4 +76,6 @@ class Bookkeeping:
             last = int(body["last"])
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError("DAMAGED", path=COPY, detail=repr(error)) from error
-        self._catalog.restore(records, last)
+        with self._catalog.transaction():
+            if not self._catalog.last_change():  # no other process was faster
+                self._catalog.restore(records, last)
