@@ -123,9 +123,9 @@ def _rate(text: str) -> Fraction:
     try:
         rate = Decimal(text)
     except InvalidOperation:
-        raise typer.BadParameter(f"'{text}' is no rate", param_hint="--rate") from None
+        raise typer.BadParameter(f"'{text}' is not a rate", param_hint="--rate") from None
     if not rate.is_finite():
-        raise typer.BadParameter(f"'{text}' is no rate", param_hint="--rate")
+        raise typer.BadParameter(f"'{text}' is not a rate", param_hint="--rate")
     if rate <= 0:
         raise typer.BadParameter(f"the rate {text} must be positive", param_hint="--rate")
     if abs(rate.adjusted()) > _MOST_MAGNITUDE:

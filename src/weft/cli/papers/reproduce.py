@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PIXELS_PER_INCH = 144
 _LINES = 20
-"""How many lines of progress there are where standard error is no terminal."""
+"""How many lines of progress there are where standard error is not a terminal."""
 
 
 def reproduce(
@@ -54,7 +54,7 @@ def _chosen(what: str) -> tuple[str, Paper, tuple[str, ...]]:
 
     name, slash, figure = what.partition("/")
     if name not in PAPERS:
-        raise typer.BadParameter(f"there is no paper '{name}'; there is: {', '.join(PAPERS)}")
+        raise typer.BadParameter(f"there is no paper '{name}'; the papers are {', '.join(PAPERS)}")
     paper = PAPERS[name]
     if not slash:
         return name, paper, paper.default

@@ -110,9 +110,9 @@ def _memory(text: str) -> float:
     try:
         memory = float(text)
     except ValueError:
-        raise typer.BadParameter(f"'{text}' is no number", param_hint="--memory") from None
+        raise typer.BadParameter(f"'{text}' is not a number", param_hint="--memory") from None
     if not math.isfinite(memory):
-        raise typer.BadParameter(f"'{text}' is no number", param_hint="--memory")
+        raise typer.BadParameter(f"'{text}' is not a number", param_hint="--memory")
     if memory < 0:
         raise typer.BadParameter(f"the memory {text} is negative", param_hint="--memory")
     return memory

@@ -1,6 +1,6 @@
 """Reading the input of `weft tree`: JSON with tuples, queries, groups, alpha and entry_size.
 
-Every bad value is told with its place: a line and column where the text is no JSON, else a path
+Every bad value is told with its place: a line and column where the text is not JSON, else a path
 such as `groups["a,b"]`. Sets may be spelled in any order; the same set twice is an error.
 """
 
@@ -49,7 +49,7 @@ def read_tree_input(path: Path) -> TreeInput:
     problems += [
         f"unknown key '{key}'; keys are {', '.join(_KEYS)}" for key in content if key not in _KEYS
     ]
-    problems += [f"'{key}' is there twice" for key in content.twice]
+    problems += [f"'{key}' is given twice" for key in content.twice]
     if problems:
         raise _invalid(path, problems)
     tuples = _number("tuples", content["tuples"], problems, positive=True)
@@ -75,14 +75,14 @@ def _content(path: Path) -> Any:
     except PermissionError:
         raise _invalid(path, ["it cannot be read"]) from None
     except UnicodeDecodeError as error:
-        detail = f"this is no UTF-8 text: byte {error.start} cannot be read"
+        detail = f"this is not UTF-8 text: byte {error.start} cannot be read"
         raise _invalid(path, [detail]) from None
     try:
         return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         problem = TreeError(
             "BAD_TREE",
-            detail=f"this is no JSON: {error.msg}",
+            detail=f"this is not JSON: {error.msg}",
             line=error.lineno,
             column=error.colno,
         )
@@ -122,12 +122,12 @@ def _wrong_attributes(query: list[Any]) -> Iterator[str]:
         if not isinstance(attribute, str):
             yield f"an attribute is a string, not {_kind(attribute)}"
         elif not attribute.strip() or attribute != attribute.strip():
-            yield f"'{attribute}' is no attribute: it is blank, or has blanks around it"
+            yield f"'{attribute}' is not an attribute: it is blank, or has blanks around it"
         elif "," in attribute or attribute == NO_ATTRIBUTES:
-            yield f"'{attribute}' is no attribute: it cannot be written in a list with commas"
+            yield f"'{attribute}' is not an attribute: it cannot be written in a list with commas"
     names = [each for each in query if isinstance(each, str)]
     for name in sorted({each for each in names if names.count(each) > 1}):
-        yield f"attribute '{name}' is there twice"
+        yield f"attribute '{name}' is given twice"
 
 
 def _sets(
@@ -145,7 +145,7 @@ def _sets(
             f"{key}: an object from attributes to numbers is needed, not {_kind(value)}"
         )
         return {}
-    problems += [f'{key}["{each}"]: this set is there twice' for each in value.twice]
+    problems += [f'{key}["{each}"]: this set is given twice' for each in value.twice]
     found: dict[Node, float] = {}
     for name, number in value.items():
         place = f'{key}["{name}"]'
@@ -153,11 +153,11 @@ def _sets(
         node = frozenset(parts)
         unknown = sorted(node - attributes)
         if len(node) < len(parts):
-            problems.append(f"{place}: an attribute is there twice")
+            problems.append(f"{place}: an attribute is given twice")
         elif unknown:
             problems.append(f"{place}: no query has the attribute '{unknown[0]}'")
         elif node in found:
-            problems.append(f"{place}: this set is there twice")
+            problems.append(f"{place}: this set is given twice")
         checked = _number(place, number, problems, positive=positive)
         if checked is not None:
             found[node] = checked
@@ -168,7 +168,7 @@ def _number(place: str, value: Any, problems: list[str], *, positive: bool) -> f
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         problems.append(f"{place}: a number is needed, not {_kind(value)}")
     elif isinstance(value, float) and not math.isfinite(value):
-        problems.append(f"{place}: {value} is no finite number")
+        problems.append(f"{place}: {value} is not a finite number")
     elif value < 0 or (positive and value == 0):
         problems.append(f"{place}: {value} must {'be positive' if positive else 'not be negative'}")
     elif value > _LARGEST:

@@ -56,7 +56,7 @@ def _rows(path: Path) -> Iterator[_Row]:
     except PermissionError:
         raise _invalid(path, [TableError("BAD_TABLE", detail="it cannot be read")]) from None
     except UnicodeDecodeError as error:
-        detail = f"this is no UTF-8 text: byte {error.start} cannot be read"
+        detail = f"this is not UTF-8 text: byte {error.start} cannot be read"
         raise _invalid(path, [TableError("BAD_TABLE", detail=detail)]) from None
     reader = csv.reader(StringIO(text, newline=""), strict=True)
     while True:
@@ -185,7 +185,7 @@ def _decimal(
 def _number(column: str, text: str) -> Decimal | str:
     """The number, or what is wrong with it."""
     if not _DECIMAL.fullmatch(text):
-        return f"{column} '{text}' is no number"
+        return f"{column} '{text}' is not a number"
     number = Decimal(text)
     if column != "start" and number <= 0:
         return f"{column} {text} must be positive"
