@@ -14,7 +14,7 @@ from typing import Any
 
 TOLERATED = 0.02
 _ERRORS = 2.0
-_FEWEST = 4
+_FEWEST = 8
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ def trend(name: str, minutes: Sequence[float], values: Sequence[float]) -> Trend
     >>> trend("files", range(8), [1, 5, 9, 9, 10, 9, 10, 9]).verdict
     'flat'
     """
+    if len(minutes) < _FEWEST:
+        raise ValueError(f"a trend needs {_FEWEST} samples or more, not {len(minutes)}")
     half = len(minutes) // 2
     times, late = list(minutes[half:]), list(values[half:])
-    if len(times) < _FEWEST:
-        raise ValueError(f"a trend needs {2 * _FEWEST} samples or more, not {len(minutes)}")
     centre, mean = sum(times) / len(times), sum(late) / len(late)
     spread = sum((time - centre) ** 2 for time in times)
     slope = sum((t - centre) * (v - mean) for t, v in zip(times, late, strict=True)) / spread
