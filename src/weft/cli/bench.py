@@ -84,10 +84,12 @@ def bench(
         )
 
 
-def _parts(only: Sequence[str], known: Collection[str]) -> Sequence[str] | None:
+def _parts(only: Sequence[str], existing: Collection[str]) -> Sequence[str] | None:
     """The parts asked for, or None for all."""
-    unknown = sorted(set(only) - set(known))
+    unknown = sorted(set(only) - set(existing))
     if unknown:
-        parts = f"the parts are {', '.join(known)}" if known else "this benchmark has no parts"
+        parts = (
+            f"the parts are {', '.join(existing)}" if existing else "this benchmark has no parts"
+        )
         raise typer.BadParameter(f"there is no part {', '.join(unknown)}; {parts}")
     return only or None

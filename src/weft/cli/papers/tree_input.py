@@ -92,10 +92,10 @@ def _content(path: Path) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> _Twice:
-    found = _Twice(pairs)
+    object_ = _Twice(pairs)
     keys = [key for key, _ in pairs]
-    found.twice = tuple(sorted({key for key in keys if keys.count(key) > 1}))
-    return found
+    object_.twice = tuple(sorted({key for key in keys if keys.count(key) > 1}))
+    return object_
 
 
 def _queries(value: Any, problems: list[str]) -> list[Node]:
@@ -104,7 +104,7 @@ def _queries(value: Any, problems: list[str]) -> list[Node]:
         return []
     if not value:
         problems.append("queries: there is no query")
-    found = []
+    queries = []
     for number, query in enumerate(value):
         place = f"queries[{number}]"
         if not isinstance(query, list):
@@ -113,8 +113,8 @@ def _queries(value: Any, problems: list[str]) -> list[Node]:
         wrong = [f"{place}: {detail}" for detail in _wrong_attributes(query)]
         problems += wrong
         if not wrong:
-            found.append(frozenset(query))
-    return found
+            queries.append(frozenset(query))
+    return queries
 
 
 def _wrong_attributes(query: list[Any]) -> Iterator[str]:
@@ -125,8 +125,8 @@ def _wrong_attributes(query: list[Any]) -> Iterator[str]:
             yield f"'{attribute}' is not an attribute: it is blank, or has blanks around it"
         elif "," in attribute or attribute == NO_ATTRIBUTES:
             yield f"'{attribute}' is not an attribute: it cannot be written in a list with commas"
-    names = [each for each in query if isinstance(each, str)]
-    for name in sorted({each for each in names if names.count(each) > 1}):
+    names = [attribute for attribute in query if isinstance(attribute, str)]
+    for name in sorted({attribute for attribute in names if names.count(attribute) > 1}):
         yield f"attribute '{name}' is given twice"
 
 
@@ -145,8 +145,8 @@ def _sets(
             f"{key}: an object from attributes to numbers is needed, not {_kind(value)}"
         )
         return {}
-    problems += [f'{key}["{each}"]: this set is given twice' for each in value.twice]
-    found: dict[Node, float] = {}
+    problems += [f'{key}["{name}"]: this set is given twice' for name in value.twice]
+    numbers: dict[Node, float] = {}
     for name, number in value.items():
         place = f'{key}["{name}"]'
         parts = [] if name in ("", NO_ATTRIBUTES) else [part.strip() for part in name.split(",")]
@@ -156,12 +156,12 @@ def _sets(
             problems.append(f"{place}: an attribute is given twice")
         elif unknown:
             problems.append(f"{place}: no query has the attribute '{unknown[0]}'")
-        elif node in found:
+        elif node in numbers:
             problems.append(f"{place}: this set is given twice")
         checked = _number(place, number, problems, positive=positive)
         if checked is not None:
-            found[node] = checked
-    return found
+            numbers[node] = checked
+    return numbers
 
 
 def _number(place: str, value: Any, problems: list[str], *, positive: bool) -> float | None:
