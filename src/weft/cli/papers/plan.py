@@ -35,9 +35,11 @@ def plan(
     rows = _rate(rate)
     if optimizer not in OPTIMIZERS:
         optimizers = ", ".join(OPTIMIZERS)
-        raise typer.BadParameter(f"there is no optimizer '{optimizer}'; the optimizers are {optimizers}")
+        raise typer.BadParameter(
+            f"there is no optimizer '{optimizer}'; the optimizers are {optimizers}"
+        )
     if model is not None and model not in MODELS:
-        raise typer.BadParameter(f"no model '{model}'; there are {', '.join(MODELS)}")
+        raise typer.BadParameter(f"there is no model '{model}'; the models are {', '.join(MODELS)}")
     workload = read_windows(file)
     started = time.perf_counter()
     grouping = OPTIMIZERS[optimizer](workload, rows, None if model is None else MODELS[model])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from weft.experiments.reproduction import Paper, Progress, Reproduction
 
 _PIXELS_PER_INCH = 144
+_WIDTH_OF_FILES = 200
 _LINES = 20
 """How many lines of progress there are where standard error is not a terminal."""
 
@@ -79,7 +80,7 @@ def _show(reproduction: Reproduction, folder: Path) -> None:
         table.add_column(heading)
     for claim in reproduction.claims:
         table.add_row(claim.claim, claim.paper, claim.ours, claim.verdict, claim.reason)
-    shown = console()
+    shown = console(_WIDTH_OF_FILES)
     shown.print(table, markup=False)
     shown.print(f"plots, data and every guess: {folder}", markup=False)
 

@@ -35,7 +35,9 @@ def tree(
     available = _memory(memory)
     if allocator not in ALLOCATORS:
         allocators = ", ".join(ALLOCATORS)
-        raise typer.BadParameter(f"there is no allocator '{allocator}'; the allocators are {allocators}")
+        raise typer.BadParameter(
+            f"there is no allocator '{allocator}'; the allocators are {allocators}"
+        )
     if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
         detail = f"{epsilon:g} is not between {_LEAST_EPSILON:g} and {_MOST_EPSILON:g}"
         raise typer.BadParameter(detail, param_hint="--epsilon")
