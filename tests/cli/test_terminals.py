@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+from rich.table import Table
 from tests.cli.support import PER_MINUTE, on_terminal, project, weft
 
 from weft.catalog.store import Catalog
+from weft.cli.output import console
 from weft.cli.project.folder import load
 from weft.runtime.protocol.checkpoint import open_checkpoint
 from weft.runtime.protocol.storage import Storage
@@ -59,6 +62,14 @@ def test_without_colours_there_are_none(tmp_path: Path) -> None:
     shown = on_terminal("list", registered(tmp_path), NO_COLOR="1")
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", shown)
     assert "hot" in shown
+
+
+def test_results_in_a_pipe_are_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(box=None)
+    table.add_column("long", no_wrap=True)
+    table.add_row("x" * 1000)
+    console().print(table)
+    assert "x" * 1000 in capsys.readouterr().out
 
 
 def test_findings_of_the_doctor_in_a_pipe_are_cells_between_tabs(tmp_path: Path) -> None:

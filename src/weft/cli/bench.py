@@ -7,7 +7,17 @@ from pathlib import Path
 
 import typer
 
-NAMES = ("windows", "mixed", "rows", "plan", "quality", "calibrate", "statistics", "bounded")
+NAMES = (
+    "windows",
+    "mixed",
+    "rows",
+    "plan",
+    "quality",
+    "calibrate",
+    "statistics",
+    "bounded",
+    "soak",
+)
 
 
 def bench(
@@ -21,6 +31,7 @@ def bench(
     tasks: int | None = typer.Option(
         None, metavar="N", min=1, help="mixed: tasks of Spark at a time; default: one per core."
     ),
+    minutes: float = typer.Option(10.0, metavar="N", min=0.5, help="soak: how long to run."),
     work: Path | None = typer.Option(None, metavar="DIR", help="Where to keep data and plots."),
 ) -> None:
     """Measure weft, its peers and the floor in one run, and print ratios."""
@@ -62,14 +73,23 @@ def bench(
 
         _parts(only, ())
         statistics.main(json=as_json, work=work)
+    elif name == "soak":
+        from weft.bench.soak import benchmark
+
+        _parts(only, ())
+        benchmark.main(json=as_json, minutes=minutes, work=work)
     else:
-        raise typer.BadParameter(f"there is no benchmark '{name}'; there are {', '.join(NAMES)}")
+        raise typer.BadParameter(
+            f"there is no benchmark '{name}'; the benchmarks are {', '.join(NAMES)}"
+        )
 
 
-def _parts(only: Sequence[str], known: Collection[str]) -> Sequence[str] | None:
+def _parts(only: Sequence[str], existing: Collection[str]) -> Sequence[str] | None:
     """The parts asked for, or None for all."""
-    unknown = sorted(set(only) - set(known))
+    unknown = sorted(set(only) - set(existing))
     if unknown:
-        there = f"there are {', '.join(known)}" if known else "it has no parts"
-        raise typer.BadParameter(f"no part {', '.join(unknown)}; {there}")
+        parts = (
+            f"the parts are {', '.join(existing)}" if existing else "this benchmark has no parts"
+        )
+        raise typer.BadParameter(f"there is no part {', '.join(unknown)}; {parts}")
     return only or None

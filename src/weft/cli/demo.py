@@ -65,15 +65,15 @@ def main(
     queries: int = typer.Option(workload.COUNT, min=1, metavar="N", help="Queries to register."),
 ) -> None:
     """Run two hundred and more queries on a made-up auction stream."""
-    made = workload.queries(queries)
+    registered = workload.queries(queries)
     settings = {"spark.driver.memory": "3g", "spark.master": f"local[{cores()}]"}
     with tempfile.TemporaryDirectory(prefix="weft-demo-") as name:
         folder = Path(name)
         with session("demo", settings) as spark:
             _say(f"1. making {rows // FILES * FILES:,} bids (seeded, as Nexmark has them)")
             stream = _bids(spark, folder / "bids", rows // FILES * FILES)
-            shared = _weft(spark, stream, made, folder)
-            chosen = made[:PLAIN_QUERIES]
+            shared = _weft(spark, stream, registered, folder)
+            chosen = registered[:PLAIN_QUERIES]
             _say(f"5. plain Spark, {counted(len(chosen), 'query', 'queries')} of the same")
             plain = _plain_spark(spark, stream.first(PLAIN_FILES), chosen, folder)
             print(f"   {plain}")

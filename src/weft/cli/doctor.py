@@ -84,10 +84,10 @@ def examine(folder: Path | None = None, spark: bool = True) -> Iterator[Finding]
 
 
 def _python() -> Finding:
-    found = ".".join(map(str, sys.version_info[:3]))
+    running = ".".join(map(str, sys.version_info[:3]))
     wanted = ".".join(map(str, LEAST_PYTHON))
     ok = sys.version_info[:2] >= LEAST_PYTHON
-    return Finding("Python", ok, found, f"make the environment with Python {wanted} or newer")
+    return Finding("Python", ok, running, f"make the environment with Python {wanted} or newer")
 
 
 def _java() -> Finding:
@@ -102,10 +102,10 @@ def _java() -> Finding:
         command = shutil.which("java") or ""
         if not command:
             return Finding(name, False, "not found", install)
-    found = java_version(command)
-    if found is None:
+    major = java_version(command)
+    if major is None:
         return Finding(name, False, f"{command} does not run", install)
-    return Finding(name, found >= LEAST_JAVA, f"{found} ({command})", install)
+    return Finding(name, major >= LEAST_JAVA, f"{major} ({command})", install)
 
 
 def java_version(command: str) -> int | None:
@@ -130,9 +130,9 @@ def _worker_python() -> Finding:
         return Finding(name, False, f"PYSPARK_PYTHON={chosen} is not there", advice)
     script = "import sys; print(*sys.version_info[:2], sep='.')"
     run = subprocess.run([command, "-c", script], capture_output=True, text=True, timeout=60)
-    own = ".".join(map(str, sys.version_info[:2]))
-    ok = run.stdout.strip() == own
-    advice = f"set PYSPARK_PYTHON to a Python {own} with weft's packages, or unset it"
+    running = ".".join(map(str, sys.version_info[:2]))
+    ok = run.stdout.strip() == running
+    advice = f"set PYSPARK_PYTHON to a Python {running} with weft's packages, or unset it"
     return Finding(name, ok, f"PYSPARK_PYTHON={chosen}, {run.stdout.strip() or 'broken'}", advice)
 
 
@@ -148,21 +148,21 @@ def _packages() -> Iterator[Finding]:
             continue
         name, bounds = match["name"], match["bounds"].strip()
         try:
-            found = version(name)
+            installed = version(name)
         except PackageNotFoundError:
             yield Finding(name, False, "not installed", f"pip install '{name}{bounds}'")
             continue
         advice = f"pip install '{name}{bounds}'"
-        yield Finding(name, within(found, bounds), f"{found} ({bounds})", advice)
+        yield Finding(name, within(installed, bounds), f"{installed} ({bounds})", advice)
 
 
-def within(found: str, bounds: str) -> bool:
+def within(installed: str, bounds: str) -> bool:
     """Whether a version is in bounds.
 
     >>> within("2.3.1", ">=2.2,<3"), within("3.0.0", ">=2.2,<3"), within("30.1", ">=30")
     (True, False, True)
     """
-    have = _numbers(found)
+    have = _numbers(installed)
     for bound in _BOUND.finditer(bounds):
         wanted = _numbers(bound["version"])
         have_padded, want_padded = _padded(have, wanted), _padded(wanted, have)
@@ -184,8 +184,8 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
-def _padded(own: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    return own + (0,) * (len(other) - len(own))
+def _padded(numbers: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    return numbers + (0,) * (len(other) - len(numbers))
 
 
 def _temporary() -> Finding:

@@ -64,16 +64,16 @@ def explain(
         check_sharing(measured_sharing(settings, None))
     files = require_queries(project)
     if query is not None and all(file.name != query for file in files):
-        known = ", ".join(sorted(file.name for file in files)) or "none"
-        raise CatalogError("UNKNOWN_QUERY", name=query, known=known)
+        names = ", ".join(sorted(file.name for file in files)) or "none"
+        raise CatalogError("UNKNOWN_QUERY", name=query, known=names)
     record = recorded(project)
     if analyze:
-        found = _analyzed(record, project)
+        explanation = _analyzed(record, project)
     else:
         ran = None if chosen else _snapshot(record, project, files)
-        found = ran or _drafted(project, files, record)
-    shown = explain_plans(found.plans, found.fallbacks, query, rate=rate)
-    shown = shown.with_measured(found.measured)
+        explanation = ran or _drafted(project, files, record)
+    shown = explain_plans(explanation.plans, explanation.fallbacks, query, rate=rate)
+    shown = shown.with_measured(explanation.measured)
     if record is not None:
         shown = shown.with_statistics(record.statistics())
     if svg is not None:
@@ -84,8 +84,8 @@ def explain(
         print(f"wrote {svg}")
     else:
         print(shown)
-        for each in _quarantined(record):
-            print(f"{each.name} is quarantined and in no plan: {each.detail}")
+        for failed in _quarantined(record):
+            print(f"{failed.name} is quarantined and in no plan: {failed.detail}")
 
 
 def _analyzed(record: Recorded | None, project: Project) -> Explanation:
@@ -95,9 +95,9 @@ def _analyzed(record: Recorded | None, project: Project) -> Explanation:
         detail = f"'{project.name}' has not run yet: there is nothing to analyze"
         raise ProjectError("PROJECT", detail=detail)
     notes = [
-        FallbackNote(each.name, _only_stream(project), each.detail)
-        for each in record.live()
-        if each.status == FALLBACK
+        FallbackNote(query.name, _only_stream(project), query.detail)
+        for query in record.live()
+        if query.status == FALLBACK
     ]
     plans = [plan for plan in plans if plan.queries]
     return explain_plans(plans, notes).with_measured(record.measured())
@@ -128,7 +128,7 @@ def _snapshot(
 
 def _drafted(project: Project, files: list[QueryFile], record: Recorded | None) -> Explanation:
     """The plan of the files, bound now; nothing in the checkpoint changes."""
-    broken = {each.name: each.sql for each in _quarantined(record)}
+    broken = {query.name: query.sql for query in _quarantined(record)}
     healthy = [
         file
         for file in files
@@ -143,7 +143,7 @@ def _drafted(project: Project, files: list[QueryFile], record: Recorded | None) 
 
 def _quarantined(record: Recorded | None) -> list[QueryRecord]:
     live = record.live() if record is not None else []
-    return [each for each in live if each.status == QUARANTINED]
+    return [query for query in live if query.status == QUARANTINED]
 
 
 def _only_stream(project: Project) -> str:

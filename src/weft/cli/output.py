@@ -22,7 +22,8 @@ from rich.console import Console
 
 from weft.errors import WeftError
 
-_WIDTH_OF_FILES = 200
+_WIDTH_OF_FILES = 10_000
+"""Wide enough that no cell of a table is cut or wrapped; a table takes what it needs of it."""
 _VERBOSE = "WEFT_VERBOSE"
 
 
@@ -75,9 +76,9 @@ def fail(message: str) -> None:
     raise typer.Exit(1)
 
 
-def console() -> Console:
+def console(width_of_files: int = _WIDTH_OF_FILES) -> Console:
     """Standard output as rich sees it now (tests replace it)."""
-    width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
+    width = None if sys.stdout.isatty() else width_of_files
     return Console(file=sys.stdout, width=width, highlight=False)
 
 

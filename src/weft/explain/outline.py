@@ -203,11 +203,11 @@ class StreamView:
 
     @cached_property
     def _nodes_by_query(self) -> dict[str, list[NodeView]]:
-        found: dict[str, list[NodeView]] = {query.id: [] for query in self.plan.queries}
+        by_query: dict[str, list[NodeView]] = {query.id: [] for query in self.plan.queries}
         for node in self.nodes:
             for query in node.readers:
-                found[query.id].append(node)
-        return found
+                by_query[query.id].append(node)
+        return by_query
 
 
 @dataclass(frozen=True)
@@ -271,23 +271,25 @@ def _stream(
     views = []
     for node in plan.nodes:
         label = labels[node.id]
-        own = []
+        node_groups = []
         for group in plan.groups:
             if group.node == node.id:
                 groups += 1
                 members = tuple(plan.query_by_id[name] for name in group.queries)
-                known, predicate = _number(node, group.predicate)
+                number, predicate = _number(node, group.predicate)
                 read = costs[node.id].fragments
                 if group.fragments is not None:
                     read = coarse.setdefault(group.fragments, fragment_rate(group.fragments))
                 view = GroupView(
-                    f"G{groups}", label, known, predicate, members, read, group.fragments
+                    f"G{groups}", label, number, predicate, members, read, group.fragments
                 )
-                own.append(view)
+                node_groups.append(view)
         reading = tuple(sorted(readers[node.id], key=lambda query: order[query.id]))
         named = _partials(node, reading, plan)
         above = None if node.parent is None else labels[node.parent]
-        views.append(NodeView(label, node, costs[node.id], named, reading, tuple(own), above))
+        views.append(
+            NodeView(label, node, costs[node.id], named, reading, tuple(node_groups), above)
+        )
     sharing = replace(plan.sharing, rate=rate)
     if measured is not None and measured.keys:
         sharing = replace(sharing, keys=measured.keys)
@@ -311,8 +313,8 @@ def _rate(
 def _number(node: Node, predicate: str | None) -> tuple[str | None, str | None]:
     if predicate is None:
         return None, None
-    for number, known in enumerate(node.predicates, 1):
-        if known.sql == predicate:
+    for number, numbered in enumerate(node.predicates, 1):
+        if numbered.sql == predicate:
             return f"P{number}", readable(predicate)
     return None, readable(predicate)
 

@@ -30,22 +30,22 @@ class NodeGroups:
 
 def groups_of(stream: StreamView, known: StreamStatistics) -> list[NodeGroups]:
     """The nodes whose keys are known."""
-    found = []
+    nodes = []
     for view in stream.nodes:
         keys = frozenset(key.sql for key in view.node.keys)
         rows = max(known.rate.value / view.cost.fragments.per_second, 1.0)
         groups = known.estimate(keys, rows)
         if keys and groups.source != "assumed":
             bounds = known.bounds(keys, rows)
-            found.append(NodeGroups(view, rows, groups, bounds, known.skew(keys)))
-    return found
+            nodes.append(NodeGroups(view, rows, groups, bounds, known.skew(keys)))
+    return nodes
 
 
 def selectivities_of(plan: SharedPlan, known: StreamStatistics) -> dict[str, Estimate]:
     """The plan's predicates whose selectivity is known, by their SQL."""
     predicates = dict.fromkeys(query.predicate.sql for query in plan.queries if query.predicate)
-    found = {sql: known.selectivity(sql) for sql in predicates}
-    return {sql: each for sql, each in found.items() if each.source != "assumed"}
+    selectivities = {sql: known.selectivity(sql) for sql in predicates}
+    return {sql: share for sql, share in selectivities.items() if share.source != "assumed"}
 
 
 def statistics_lines(stream: StreamView, known: StreamStatistics) -> Iterator[tuple[str, str]]:
@@ -87,10 +87,10 @@ def statistics_document(stream: StreamView, known: StreamStatistics) -> dict[str
     }
 
 
-def _groups_text(each: NodeGroups) -> str:
+def _groups_text(node: NodeGroups) -> str:
     return (
-        f"{each.node.label}  {figure(each.groups.value)} in the {figure(each.rows)} rows of a "
-        f"fragment, exponent {each.alpha.value:.2f} {_from(each.groups)}"
+        f"{node.node.label}  {figure(node.groups.value)} in the {figure(node.rows)} rows of a "
+        f"fragment, exponent {node.alpha.value:.2f} {_from(node.groups)}"
     )
 
 

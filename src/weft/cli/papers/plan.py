@@ -34,55 +34,57 @@ def plan(
     """Decide which queries share fragments, and say what that costs."""
     rows = _rate(rate)
     if optimizer not in OPTIMIZERS:
-        known = ", ".join(OPTIMIZERS)
-        raise typer.BadParameter(f"no optimizer '{optimizer}'; there are {known}")
+        optimizers = ", ".join(OPTIMIZERS)
+        raise typer.BadParameter(
+            f"there is no optimizer '{optimizer}'; the optimizers are {optimizers}"
+        )
     if model is not None and model not in MODELS:
-        raise typer.BadParameter(f"no model '{model}'; there are {', '.join(MODELS)}")
+        raise typer.BadParameter(f"there is no model '{model}'; the models are {', '.join(MODELS)}")
     workload = read_windows(file)
     started = time.perf_counter()
-    found = OPTIMIZERS[optimizer](workload, rows, None if model is None else MODELS[model])
-    cost = float(found.cost)
+    grouping = OPTIMIZERS[optimizer](workload, rows, None if model is None else MODELS[model])
+    cost = float(grouping.cost)
     seconds = time.perf_counter() - started
     if as_json:
-        print_json(to_json(found, cost, seconds))
+        print_json(to_json(grouping, cost, seconds))
     else:
-        _show(found, cost, seconds)
+        _show(grouping, cost, seconds)
 
 
-def to_json(found: Grouping, cost: float, seconds: float) -> dict[str, Any]:
+def to_json(grouping: Grouping, cost: float, seconds: float) -> dict[str, Any]:
     """The plan in the shape of DESIGN §1.4; `exact`, and for `best` its bound, are additions."""
     shown: dict[str, Any] = {
-        "optimizer": found.optimizer,
-        "model": found.model.name,
-        "rate": float(found.rate),
+        "optimizer": grouping.optimizer,
+        "model": grouping.model.name,
+        "rate": float(grouping.rate),
         "cost": cost,
-        "edge_rate": float(found.edge_rate),
+        "edge_rate": float(grouping.edge_rate),
         "groups": [
             {
                 "queries": list(group.queries),
                 "edge_rate": float(group.edge_rate),
                 "overlap": float(group.overlap),
             }
-            for group in found.groups
+            for group in grouping.groups
         ],
         "seconds": seconds,
-        "exact": found.exact,
+        "exact": grouping.exact,
     }
-    if not found.exact:
-        shown["error"] = found.cost_error
-        shown["edge_rate_error"] = found.edge_rate.error
-        shown["confidence"] = found.confidence
-    if found.lower_bound is not None:
-        shown["lower_bound"] = found.lower_bound
-        shown["gap"] = found.gap
+    if not grouping.exact:
+        shown["error"] = grouping.cost_error
+        shown["edge_rate_error"] = grouping.edge_rate.error
+        shown["confidence"] = grouping.confidence
+    if grouping.lower_bound is not None:
+        shown["lower_bound"] = grouping.lower_bound
+        shown["gap"] = grouping.gap
     return shown
 
 
-def _show(found: Grouping, cost: float, seconds: float) -> None:
-    table = Table(title=_title(found, cost), title_justify="left")
+def _show(grouping: Grouping, cost: float, seconds: float) -> None:
+    table = Table(title=_title(grouping, cost), title_justify="left")
     for heading in ("group", "queries", "edge rate", "overlap", "names"):
         table.add_column(heading, justify="left" if heading == "names" else "right")
-    for number, group in enumerate(found.groups[:_MOST_GROUPS_SHOWN]):
+    for number, group in enumerate(grouping.groups[:_MOST_GROUPS_SHOWN]):
         names = ", ".join(group.queries[:_MOST_NAMES_SHOWN])
         more = len(group.queries) - _MOST_NAMES_SHOWN
         table.add_row(
@@ -94,28 +96,30 @@ def _show(found: Grouping, cost: float, seconds: float) -> None:
         )
     out = console()
     out.print(table, markup=False)
-    if len(found.groups) > _MOST_GROUPS_SHOWN:
-        out.print(f"and {len(found.groups) - _MOST_GROUPS_SHOWN} more groups; --json has them all")
-    if not found.exact:
+    if len(grouping.groups) > _MOST_GROUPS_SHOWN:
         out.print(
-            f"Edge rates are estimated: the cost is within {found.cost_error:.2%} "
-            f"at {found.confidence:.0%} confidence."
+            f"and {len(grouping.groups) - _MOST_GROUPS_SHOWN} more groups; --json has them all"
         )
-    if found.gap is not None:
-        least = f"{found.lower_bound:.6g}"
+    if not grouping.exact:
+        out.print(
+            f"Edge rates are estimated: the cost is within {grouping.cost_error:.2%} "
+            f"at {grouping.confidence:.0%} confidence."
+        )
+    if grouping.gap is not None:
+        least = f"{grouping.lower_bound:.6g}"
         out.print(
             "No grouping costs less."
-            if found.gap == 0
-            else f"No grouping costs less than {least}: this one is at most {found.gap:.1%} above."
+            if grouping.gap == 0
+            else f"No grouping costs less than {least}: this one is at most {grouping.gap:.1%} above."
         )
     out.print(f"planned in {seconds:.2f} s")
 
 
-def _title(found: Grouping, cost: float) -> str:
-    queries = found.workload.queries
+def _title(grouping: Grouping, cost: float) -> str:
+    queries = grouping.workload.queries
     return (
-        f"{found.optimizer}, {found.model.name}: {queries} queries in {len(found.groups)} groups, "
-        f"cost {cost:.6g} at {float(found.rate):g} rows per unit of time"
+        f"{grouping.optimizer}, {grouping.model.name}: {queries} queries in {len(grouping.groups)} groups, "
+        f"cost {cost:.6g} at {float(grouping.rate):g} rows per unit of time"
     )
 
 
@@ -123,9 +127,9 @@ def _rate(text: str) -> Fraction:
     try:
         rate = Decimal(text)
     except InvalidOperation:
-        raise typer.BadParameter(f"'{text}' is no rate", param_hint="--rate") from None
+        raise typer.BadParameter(f"'{text}' is not a rate", param_hint="--rate") from None
     if not rate.is_finite():
-        raise typer.BadParameter(f"'{text}' is no rate", param_hint="--rate")
+        raise typer.BadParameter(f"'{text}' is not a rate", param_hint="--rate")
     if rate <= 0:
         raise typer.BadParameter(f"the rate {text} must be positive", param_hint="--rate")
     if abs(rate.adjusted()) > _MOST_MAGNITUDE:

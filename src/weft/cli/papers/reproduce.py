@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from weft.experiments.reproduction import Paper, Progress, Reproduction
 
 _PIXELS_PER_INCH = 144
+_WIDTH_OF_FILES = 200
 _LINES = 20
-"""How many lines of progress there are where standard error is no terminal."""
+"""How many lines of progress there are where standard error is not a terminal."""
 
 
 def reproduce(
@@ -41,12 +42,12 @@ def reproduce(
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}")
     with _progress() as progress:
-        found = paper.run(figures, quick, progress)
-    _write(found, paper, folder)
+        reproduction = paper.run(figures, quick, progress)
+    _write(reproduction, paper, folder)
     if as_json:
-        print_json(found.to_json())
+        print_json(reproduction.to_json())
     else:
-        _show(found, folder)
+        _show(reproduction, folder)
 
 
 def _chosen(what: str) -> tuple[str, Paper, tuple[str, ...]]:
@@ -54,32 +55,32 @@ def _chosen(what: str) -> tuple[str, Paper, tuple[str, ...]]:
 
     name, slash, figure = what.partition("/")
     if name not in PAPERS:
-        raise typer.BadParameter(f"there is no paper '{name}'; there is: {', '.join(PAPERS)}")
+        raise typer.BadParameter(f"there is no paper '{name}'; the papers are {', '.join(PAPERS)}")
     paper = PAPERS[name]
     if not slash:
         return name, paper, paper.default
     if figure not in paper.figures:
-        known = ", ".join(f"{name}/{each}" for each in paper.figures)
-        raise typer.BadParameter(f"{name} has no figure '{figure}'; there are {known}")
+        figures = ", ".join(f"{name}/{known_figure}" for known_figure in paper.figures)
+        raise typer.BadParameter(f"{name} has no figure '{figure}'; its figures are {figures}")
     return name, paper, (figure,)
 
 
-def _write(found: Reproduction, paper: Paper, folder: Path) -> None:
-    for figure, data in found.figures.items():
+def _write(reproduction: Reproduction, paper: Paper, folder: Path) -> None:
+    for figure, data in reproduction.figures.items():
         chart = paper.figures[figure].chart(data)
         chart.save(folder / f"{figure}.svg")
         chart.save(folder / f"{figure}.png", ppi=_PIXELS_PER_INCH)
         (folder / f"{figure}.json").write_text(json.dumps(to_jsonable(data)) + "\n")
-    (folder / "claims.md").write_text(found.report())
+    (folder / "claims.md").write_text(reproduction.report())
 
 
-def _show(found: Reproduction, folder: Path) -> None:
-    table = Table(title=found.title, title_justify="left", show_lines=True)
+def _show(reproduction: Reproduction, folder: Path) -> None:
+    table = Table(title=reproduction.title, title_justify="left", show_lines=True)
     for heading in ("claim", "paper", "ours", "verdict", "why"):
         table.add_column(heading)
-    for each in found.claims:
-        table.add_row(each.claim, each.paper, each.ours, each.verdict, each.reason)
-    shown = console()
+    for claim in reproduction.claims:
+        table.add_row(claim.claim, claim.paper, claim.ours, claim.verdict, claim.reason)
+    shown = console(_WIDTH_OF_FILES)
     shown.print(table, markup=False)
     shown.print(f"plots, data and every guess: {folder}", markup=False)
 

@@ -34,60 +34,62 @@ def tree(
     """Decide which group-by is computed from which, and with how much memory."""
     available = _memory(memory)
     if allocator not in ALLOCATORS:
-        known = ", ".join(ALLOCATORS)
-        raise typer.BadParameter(f"no allocator '{allocator}'; there are {known}")
+        allocators = ", ".join(ALLOCATORS)
+        raise typer.BadParameter(
+            f"there is no allocator '{allocator}'; the allocators are {allocators}"
+        )
     if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
         detail = f"{epsilon:g} is not between {_LEAST_EPSILON:g} and {_MOST_EPSILON:g}"
         raise typer.BadParameter(detail, param_hint="--epsilon")
     given = read_tree_input(file)
     started = time.perf_counter()
-    found = plan_tree(given.queries, given.statistics, available, allocator, epsilon)
+    planned = plan_tree(given.queries, given.statistics, available, allocator, epsilon)
     seconds = time.perf_counter() - started
     if as_json:
-        print_json(to_json(found, seconds))
+        print_json(to_json(planned, seconds))
     else:
-        _show(found, given, available, allocator, seconds)
+        _show(planned, given, available, allocator, seconds)
 
 
-def to_json(found: PlannedTree, seconds: float) -> dict[str, Any]:
+def to_json(planned: PlannedTree, seconds: float) -> dict[str, Any]:
     """The tree in the shape of DESIGN §1.4; `during` and `at_end` are additions."""
     return {
-        "cost": found.cost,
-        "tree": found.tree.to_json(),
+        "cost": planned.cost,
+        "tree": planned.tree.to_json(),
         "allocation": {
-            node_name(node): _whole(found.allocation.get(node, 0.0))
-            for node in found.tree.intermediates()
+            node_name(node): _whole(planned.allocation.get(node, 0.0))
+            for node in planned.tree.intermediates()
         },
         "seconds": seconds,
-        "during": found.during,
-        "at_end": found.at_end,
+        "during": planned.during,
+        "at_end": planned.at_end,
     }
 
 
 def _show(
-    found: PlannedTree, given: TreeInput, memory: float, allocator: str, seconds: float
+    planned: PlannedTree, given: TreeInput, memory: float, allocator: str, seconds: float
 ) -> None:
     out = console()
     shown = Tree(f"stream, {given.statistics.tuples:,.0f} tuples")
-    _grow(shown, found.tree.children)
+    _grow(shown, planned.tree.children)
     out.print(shown, markup=False)
     table = Table(title="memory of the intermediates", title_justify="left")
     for heading in ("node", "entries", "groups", "memory"):
         table.add_column(heading, justify="left" if heading == "node" else "right")
-    for node in found.tree.intermediates():
-        entries = found.allocation.get(node, 0.0)
+    for node in planned.tree.intermediates():
+        entries = planned.allocation.get(node, 0.0)
         table.add_row(
             node_name(node),
             f"{entries:,.0f}",
             f"{given.statistics.groups(node):,.0f}",
             f"{entries * given.statistics.entry_size(node):,.0f}",
         )
-    if found.tree.intermediates():
+    if planned.tree.intermediates():
         out.print(table, markup=False)
     flat = given.statistics.tuples * len(set(given.queries))
     out.print(
-        f"{allocator}, memory {memory:,.0f}: {found.cost:,.0f} hash operations, "
-        f"{found.during:,.0f} during the epoch and {found.at_end:,.0f} at its end; "
+        f"{allocator}, memory {memory:,.0f}: {planned.cost:,.0f} hash operations, "
+        f"{planned.during:,.0f} during the epoch and {planned.at_end:,.0f} at its end; "
         f"{flat:,.0f} without intermediates"
     )
     out.print(f"planned in {seconds:.2f} s")
@@ -110,9 +112,9 @@ def _memory(text: str) -> float:
     try:
         memory = float(text)
     except ValueError:
-        raise typer.BadParameter(f"'{text}' is no number", param_hint="--memory") from None
+        raise typer.BadParameter(f"'{text}' is not a number", param_hint="--memory") from None
     if not math.isfinite(memory):
-        raise typer.BadParameter(f"'{text}' is no number", param_hint="--memory")
+        raise typer.BadParameter(f"'{text}' is not a number", param_hint="--memory")
     if memory < 0:
         raise typer.BadParameter(f"the memory {text} is negative", param_hint="--memory")
     return memory

@@ -1,6 +1,6 @@
 """Reading the input of `weft tree`: JSON with tuples, queries, groups, alpha and entry_size.
 
-Every bad value is told with its place: a line and column where the text is no JSON, else a path
+Every bad value is told with its place: a line and column where the text is not JSON, else a path
 such as `groups["a,b"]`. Sets may be spelled in any order; the same set twice is an error.
 """
 
@@ -49,7 +49,7 @@ def read_tree_input(path: Path) -> TreeInput:
     problems += [
         f"unknown key '{key}'; keys are {', '.join(_KEYS)}" for key in content if key not in _KEYS
     ]
-    problems += [f"'{key}' is there twice" for key in content.twice]
+    problems += [f"'{key}' is given twice" for key in content.twice]
     if problems:
         raise _invalid(path, problems)
     tuples = _number("tuples", content["tuples"], problems, positive=True)
@@ -75,14 +75,14 @@ def _content(path: Path) -> Any:
     except PermissionError:
         raise _invalid(path, ["it cannot be read"]) from None
     except UnicodeDecodeError as error:
-        detail = f"this is no UTF-8 text: byte {error.start} cannot be read"
+        detail = f"this is not UTF-8 text: byte {error.start} cannot be read"
         raise _invalid(path, [detail]) from None
     try:
         return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         problem = TreeError(
             "BAD_TREE",
-            detail=f"this is no JSON: {error.msg}",
+            detail=f"this is not JSON: {error.msg}",
             line=error.lineno,
             column=error.colno,
         )
@@ -92,10 +92,10 @@ def _content(path: Path) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> _Twice:
-    found = _Twice(pairs)
+    object_ = _Twice(pairs)
     keys = [key for key, _ in pairs]
-    found.twice = tuple(sorted({key for key in keys if keys.count(key) > 1}))
-    return found
+    object_.twice = tuple(sorted({key for key in keys if keys.count(key) > 1}))
+    return object_
 
 
 def _queries(value: Any, problems: list[str]) -> list[Node]:
@@ -104,7 +104,7 @@ def _queries(value: Any, problems: list[str]) -> list[Node]:
         return []
     if not value:
         problems.append("queries: there is no query")
-    found = []
+    queries = []
     for number, query in enumerate(value):
         place = f"queries[{number}]"
         if not isinstance(query, list):
@@ -113,8 +113,8 @@ def _queries(value: Any, problems: list[str]) -> list[Node]:
         wrong = [f"{place}: {detail}" for detail in _wrong_attributes(query)]
         problems += wrong
         if not wrong:
-            found.append(frozenset(query))
-    return found
+            queries.append(frozenset(query))
+    return queries
 
 
 def _wrong_attributes(query: list[Any]) -> Iterator[str]:
@@ -122,12 +122,12 @@ def _wrong_attributes(query: list[Any]) -> Iterator[str]:
         if not isinstance(attribute, str):
             yield f"an attribute is a string, not {_kind(attribute)}"
         elif not attribute.strip() or attribute != attribute.strip():
-            yield f"'{attribute}' is no attribute: it is blank, or has blanks around it"
+            yield f"'{attribute}' is not an attribute: it is blank, or has blanks around it"
         elif "," in attribute or attribute == NO_ATTRIBUTES:
-            yield f"'{attribute}' is no attribute: it cannot be written in a list with commas"
-    names = [each for each in query if isinstance(each, str)]
-    for name in sorted({each for each in names if names.count(each) > 1}):
-        yield f"attribute '{name}' is there twice"
+            yield f"'{attribute}' is not an attribute: it cannot be written in a list with commas"
+    names = [attribute for attribute in query if isinstance(attribute, str)]
+    for name in sorted({attribute for attribute in names if names.count(attribute) > 1}):
+        yield f"attribute '{name}' is given twice"
 
 
 def _sets(
@@ -145,30 +145,30 @@ def _sets(
             f"{key}: an object from attributes to numbers is needed, not {_kind(value)}"
         )
         return {}
-    problems += [f'{key}["{each}"]: this set is there twice' for each in value.twice]
-    found: dict[Node, float] = {}
+    problems += [f'{key}["{name}"]: this set is given twice' for name in value.twice]
+    numbers: dict[Node, float] = {}
     for name, number in value.items():
         place = f'{key}["{name}"]'
         parts = [] if name in ("", NO_ATTRIBUTES) else [part.strip() for part in name.split(",")]
         node = frozenset(parts)
         unknown = sorted(node - attributes)
         if len(node) < len(parts):
-            problems.append(f"{place}: an attribute is there twice")
+            problems.append(f"{place}: an attribute is given twice")
         elif unknown:
             problems.append(f"{place}: no query has the attribute '{unknown[0]}'")
-        elif node in found:
-            problems.append(f"{place}: this set is there twice")
+        elif node in numbers:
+            problems.append(f"{place}: this set is given twice")
         checked = _number(place, number, problems, positive=positive)
         if checked is not None:
-            found[node] = checked
-    return found
+            numbers[node] = checked
+    return numbers
 
 
 def _number(place: str, value: Any, problems: list[str], *, positive: bool) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         problems.append(f"{place}: a number is needed, not {_kind(value)}")
     elif isinstance(value, float) and not math.isfinite(value):
-        problems.append(f"{place}: {value} is no finite number")
+        problems.append(f"{place}: {value} is not a finite number")
     elif value < 0 or (positive and value == 0):
         problems.append(f"{place}: {value} must {'be positive' if positive else 'not be negative'}")
     elif value > _LARGEST:

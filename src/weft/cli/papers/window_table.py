@@ -56,7 +56,7 @@ def _rows(path: Path) -> Iterator[_Row]:
     except PermissionError:
         raise _invalid(path, [TableError("BAD_TABLE", detail="it cannot be read")]) from None
     except UnicodeDecodeError as error:
-        detail = f"this is no UTF-8 text: byte {error.start} cannot be read"
+        detail = f"this is not UTF-8 text: byte {error.start} cannot be read"
         raise _invalid(path, [TableError("BAD_TABLE", detail=detail)]) from None
     reader = csv.reader(StringIO(text, newline=""), strict=True)
     while True:
@@ -144,15 +144,15 @@ def _decimal(
         row: dict[str, Decimal] = {}
         for column, read in values.items():
             text = cells[places[column]].strip()
-            found = _number(column, text)
-            if isinstance(found, str):
+            number = _number(column, text)
+            if isinstance(number, str):
                 where = _column(cells, places[column])
                 problems.append(
-                    TableError("BAD_WINDOW", query=name, detail=found, line=line, column=where)
+                    TableError("BAD_WINDOW", query=name, detail=number, line=line, column=where)
                 )
                 continue
-            row[column] = found
-            read.append(found)
+            row[column] = number
+            read.append(number)
         if "start" in row and "slide" in row and abs(row["start"]) >= row["slide"]:
             detail = f"start {row['start']} must be shorter than the slide {row['slide']}"
             where = _column(cells, places["start"])
@@ -161,8 +161,10 @@ def _decimal(
             )
     if problems:
         raise _invalid(path, problems)
-    digits = max(-min(_exponent(each), 0) for column in values.values() for each in column)
-    ticks = {name: [int(each.scaleb(digits)) for each in column] for name, column in values.items()}
+    digits = max(-min(_exponent(value), 0) for column in values.values() for value in column)
+    ticks = {
+        name: [int(value.scaleb(digits)) for value in column] for name, column in values.items()
+    }
     for name in ("range", "slide"):
         for place, tick in enumerate(ticks[name]):
             if tick >= LARGEST:
@@ -185,7 +187,7 @@ def _decimal(
 def _number(column: str, text: str) -> Decimal | str:
     """The number, or what is wrong with it."""
     if not _DECIMAL.fullmatch(text):
-        return f"{column} '{text}' is no number"
+        return f"{column} '{text}' is not a number"
     number = Decimal(text)
     if column != "start" and number <= 0:
         return f"{column} {text} must be positive"

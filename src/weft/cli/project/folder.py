@@ -152,8 +152,8 @@ def _expanded(value: Any, path: tuple[Any, ...], located: Located, missing: list
     if not isinstance(value, str):
         return value
 
-    def put(found: re.Match[str]) -> str:
-        name = found["name"]
+    def put(variable: re.Match[str]) -> str:
+        name = variable["name"]
         if name not in os.environ:
             line, column = located.place(path)
             detail = f"the environment variable {name} is not set"

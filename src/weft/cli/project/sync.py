@@ -41,7 +41,7 @@ def synchronise(weft: Weft, files: Sequence[QueryFile]) -> Changes:
     changes = Changes()
     wanted = {query.name: query for query in files}
     with weft.changes():
-        kept = set()
+        unchanged = set()
         for handle in weft.queries:
             query = wanted.get(handle.name)
             if query is None:
@@ -51,10 +51,10 @@ def synchronise(weft: Weft, files: Sequence[QueryFile]) -> Changes:
                 changes.changed.append(handle.name)
                 handle.drop()
             else:
-                kept.add(handle.name)
+                unchanged.add(handle.name)
         changed = set(changes.changed)
         for name, query in wanted.items():
-            if name not in kept:
+            if name not in unchanged:
                 weft.register(name, query.sql)
                 if name not in changed:
                     changes.added.append(name)

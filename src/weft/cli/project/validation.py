@@ -40,10 +40,10 @@ def validate(located: Located) -> Iterator[Problem]:
             yield at([*error.absolute_path, *key], detail)
     value = located.value if isinstance(located.value, dict) else {}
     settings = value.get("settings")
-    known = [f.name for f in fields(Settings)]
+    settings_known = [f.name for f in fields(Settings)]
     for name in settings if isinstance(settings, dict) else ():
-        if name not in known:
-            detail = f"there is no setting '{name}'; the settings are {', '.join(known)}"
+        if name not in settings_known:
+            detail = f"there is no setting '{name}'; the settings are {', '.join(settings_known)}"
             yield at(["settings", name], detail)
 
 
