@@ -51,8 +51,8 @@ def edge_rate(classes: Iterable[EdgeClass]) -> EdgeRate:
     >>> edge_rate([EdgeClass(4 * SECOND, 0), EdgeClass(6 * SECOND, 0)])
     EdgeRate(per_second=0.3333333333333333, error=0.0)
     """
-    found = edges.edge_rate(classes).per(SECOND)
-    return EdgeRate(float(found), found.error)
+    rate = edges.edge_rate(classes).per(SECOND)
+    return EdgeRate(float(rate), rate.error)
 
 
 def fragment_rate(fragments: Fragments) -> EdgeRate:
@@ -185,17 +185,17 @@ def seconds(costs: Iterable[NodeCost], sharing: Sharing, constants: Constants) -
 def node_costs(plan: SharedPlan, rate: float) -> dict[str, NodeCost]:
     """The cost of every first-level node, by its id."""
     rates = {node.id: fragment_rate(node.fragments) for node in plan.nodes}
-    known: dict[Fragments, EdgeRate] = {}
+    coarse_rates: dict[Fragments, EdgeRate] = {}
     groups: dict[str, list[GroupCost]] = {node.id: [] for node in plan.nodes}
     for group in plan.groups:
         coarse = group.fragments
-        if coarse is not None and coarse not in known:
-            known[coarse] = fragment_rate(coarse)
+        if coarse is not None and coarse not in coarse_rates:
+            coarse_rates[coarse] = fragment_rate(coarse)
         for node, readers in readers_by_node(plan, group).items():
             windows = [query.window for query in readers]
             groups[node].append(
                 GroupCost(
-                    rates[node] if coarse is None else known[coarse],
+                    rates[node] if coarse is None else coarse_rates[coarse],
                     overlap=sum(window.overlap for window in windows),
                     longest=max(window.range for window in windows) / SECOND,
                     results=sum(SECOND / window.slide for window in windows),
@@ -215,11 +215,11 @@ def node_costs(plan: SharedPlan, rate: float) -> dict[str, NodeCost]:
 def readers_by_node(plan: SharedPlan, group: WeaveGroup) -> dict[str, list[Query]]:
     """The nodes that a weave group reads, and which of its queries read each."""
     queries = [plan.query_by_id[name] for name in group.queries]
-    found: dict[str, list[Query]] = {group.node: queries}
+    readers: dict[str, list[Query]] = {group.node: queries}
     for query in queries:
         for node in nodes_read(plan, query) - {group.node}:
-            found.setdefault(node, []).append(query)
-    return found
+            readers.setdefault(node, []).append(query)
+    return readers
 
 
 def plan_cost(plan: SharedPlan, rate: float) -> Cost:

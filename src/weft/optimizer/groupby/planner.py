@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from weft.errors import TreeError
 from weft.optimizer.groupby.memory.forest import Forest
-from weft.optimizer.groupby.memory.fptas import EPSILON, Known, fptas
+from weft.optimizer.groupby.memory.fptas import EPSILON, Reusable, fptas
 from weft.optimizer.groupby.memory.ranking import Ranking
 from weft.optimizer.groupby.memory.slc import slc_tree
 from weft.optimizer.groupby.memory.tables import TableModel
@@ -80,12 +80,12 @@ def plan_tree(
 def _with_fptas(
     queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
 ) -> PlannedTree:
-    known = Known({})
+    reuse = Reusable({})
 
     def price(tree: AggregateTree) -> PricedTree:
         forest = Forest.of(tree, statistics, options.model)
-        found = fptas(forest, memory, options.epsilon, known=known)
-        return PricedTree(tree, forest.allocation(found.entries), found.cost)
+        allocated = fptas(forest, memory, options.epsilon, reuse=reuse)
+        return PricedTree(tree, forest.allocation(allocated.entries), allocated.cost)
 
     ranking = Ranking(statistics, memory, options.model)
     return _planned(greedy_tree(queries, price, ranking), statistics, options.model)
@@ -98,8 +98,8 @@ def _with_uniform(
 
     def price(tree: AggregateTree) -> PricedTree:
         forest = Forest.of(tree, flat)
-        found = uniform_allocation(forest, memory)
-        return PricedTree(tree, forest.allocation(found.entries), found.cost)
+        allocated = uniform_allocation(forest, memory)
+        return PricedTree(tree, forest.allocation(allocated.entries), allocated.cost)
 
     return _planned(greedy_tree(queries, price, Ranking(flat, memory)), flat, None)
 
@@ -107,13 +107,13 @@ def _with_uniform(
 def _with_slc(
     queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
 ) -> PlannedTree:
-    found, cost = slc_tree(queries, statistics, memory)
-    return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
+    planned, cost = slc_tree(queries, statistics, memory)
+    return PlannedTree(planned.tree, planned.allocation, cost.during, cost.at_end)
 
 
-def _planned(found: PricedTree, statistics: Statistics, model: TableModel | None) -> PlannedTree:
-    cost = tree_cost(found.tree, found.allocation, statistics, model)
-    return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
+def _planned(priced: PricedTree, statistics: Statistics, model: TableModel | None) -> PlannedTree:
+    cost = tree_cost(priced.tree, priced.allocation, statistics, model)
+    return PlannedTree(priced.tree, priced.allocation, cost.during, cost.at_end)
 
 
 ALLOCATORS: dict[str, Planner] = {

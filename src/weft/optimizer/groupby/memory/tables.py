@@ -82,8 +82,8 @@ class Recency:
 
     def needed(self, target: Any, rows: Any) -> Floats:
         o, n = np.broadcast_arrays(np.asarray(target, np.float64), np.asarray(rows, np.float64))
-        found: Floats = np.where(o >= n, 0.0, np.interp(o, *self._falling))
-        return found
+        entries: Floats = np.where(o >= n, 0.0, np.interp(o, *self._falling))
+        return entries
 
 
 def zipf_tables(statistics: Statistics, eviction: Eviction = LEMMA) -> TableModel:
@@ -100,17 +100,17 @@ def recency_tables(statistics: Statistics) -> TableModel:
 
     From frequencies if the statistics have a `frequency_table`, else from groups and Zipf parameters.
     """
-    known: dict[Node, Recency] = {}
+    tables: dict[Node, Recency] = {}
     measured = getattr(statistics, "frequency_table", None)
 
     def table(node: Node) -> Recency:
-        if node not in known:
+        if node not in tables:
             if measured is None:
                 groups, alpha = statistics.groups(node), statistics.alpha(node)
                 frequencies = zipf_frequencies(groups, alpha, statistics.tuples)
             else:
                 frequencies = measured(node)
-            known[node] = Recency(RecencyCurve.of(*frequencies))
-        return known[node]
+            tables[node] = Recency(RecencyCurve.of(*frequencies))
+        return tables[node]
 
     return table

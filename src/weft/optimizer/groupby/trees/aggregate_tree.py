@@ -48,16 +48,16 @@ class Branch:
     def __new__(cls, node: Node, asked: bool, children: Iterable[Branch] = ()) -> Branch:
         ordered = tuple(sorted(children, key=_name_of))
         key = node, asked, ordered
-        known = _BRANCHES.get(key)
-        if known is not None:
-            return known
+        interned = _BRANCHES.get(key)
+        if interned is not None:
+            return interned
         for child in ordered:
             if not child.node < node:
                 raise ValueError(f"{node_name(child.node)} is not computed from {node_name(node)}")
-        made = super().__new__(cls)
-        made.node, made.asked, made.children = key
-        _BRANCHES[key] = made
-        return made
+        branch = super().__new__(cls)
+        branch.node, branch.asked, branch.children = key
+        _BRANCHES[key] = branch
+        return branch
 
     def __repr__(self) -> str:
         inner = f": {list(self.children)}" if self.children else ""
@@ -137,7 +137,7 @@ class AggregateTree:
     def walk(self) -> Iterator[tuple[Node | None, Branch]]:
         """Every branch with its parent's node, parents first."""
 
-        waiting: list[tuple[Node | None, Branch]] = [(None, each) for each in self.children[::-1]]
+        waiting: list[tuple[Node | None, Branch]] = [(None, child) for child in self.children[::-1]]
         while waiting:
             parent, branch = waiting.pop()
             yield parent, branch
@@ -170,28 +170,28 @@ class AggregateTree:
         children = self.children if parent is None else self._branch(parent).children
         moved = [child for child in children if child.node < union]
         kept = [child for child in children if not child.node < union]
-        known = self.find(union)
-        if known is None:
+        existing = self.find(union)
+        if existing is None:
             return self._replaced(parent, [*kept, Branch(union, False, moved)])
-        return self._replaced(parent, kept)._replaced(union, [*known.children, *moved])
+        return self._replaced(parent, kept)._replaced(union, [*existing.children, *moved])
 
     def without(self, node: Node) -> AggregateTree:
         """With an intermediate gone, its children computed from its parent."""
-        parent, branch = next(each for each in self.walk() if each[1].node == node)
+        parent, branch = next(step for step in self.walk() if step[1].node == node)
         if branch.asked:
             raise ValueError(f"{node_name(node)} is a query")
         siblings = self.children if parent is None else self._branch(parent).children
-        kept = [each for each in siblings if each is not branch]
+        kept = [sibling for sibling in siblings if sibling is not branch]
         return self._replaced(parent, [*kept, *branch.children])
 
     def to_json(self) -> dict[str, Any]:
         return {"node": STREAM, "children": [child.to_json() for child in self.children]}
 
     def _branch(self, node: Node) -> Branch:
-        found = self.find(node)
-        if found is None:
+        branch = self.find(node)
+        if branch is None:
             raise KeyError(node_name(node))
-        return found
+        return branch
 
     def _replaced(self, node: Node | None, children: Iterable[Branch]) -> AggregateTree:
         """With other children of one node."""

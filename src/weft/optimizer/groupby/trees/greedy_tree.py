@@ -56,10 +56,10 @@ def greedy_tree(
     best = price(AggregateTree.flat(asked))
     for _ in range(_ROUNDS_PER_QUERY * len(asked) + 1):
         goal = best.cost * (1 - threshold)
-        found = _improvement(best, price, rank, tries)
-        if found is None or found.cost > goal:
+        better = _improvement(best, price, rank, tries)
+        if better is None or better.cost > goal:
             break
-        best = _useful(found, price)
+        best = _useful(better, price)
     return best
 
 
@@ -69,15 +69,15 @@ def _improvement(
     """The cheapest change; with ranks, the cheapest of the few that look best."""
     trees = changes(current.tree)
     if rank is None:
-        return min((price(tree) for tree in trees), key=lambda each: each.cost, default=None)
+        return min((price(tree) for tree in trees), key=lambda priced: priced.cost, default=None)
     ranked = sorted(((rank(tree), number, tree) for number, tree in enumerate(trees)))[:tries]
     best: PricedTree | None = None
     for estimate, _, tree in ranked:
         if best is not None and estimate >= best.cost:
             break
-        found = price(tree)
-        if best is None or found.cost < best.cost:
-            best = found
+        priced = price(tree)
+        if best is None or priced.cost < best.cost:
+            best = priced
     return best
 
 
@@ -99,14 +99,14 @@ def _merges(
         yield tree.merged(parent, union)
 
 
-def _useful(found: PricedTree, price: Price) -> PricedTree:
+def _useful(priced: PricedTree, price: Price) -> PricedTree:
     """Without intermediates that have no entries, as long as that is cheaper."""
-    while idle := [n for n in found.tree.intermediates() if not found.allocation.get(n, 0.0)]:
-        tree = found.tree
+    while idle := [n for n in priced.tree.intermediates() if not priced.allocation.get(n, 0.0)]:
+        tree = priced.tree
         for node in idle:
             tree = tree.without(node)
         smaller = price(tree)
-        if smaller.cost >= found.cost:
+        if smaller.cost >= priced.cost:
             break
-        found = smaller
-    return found
+        priced = smaller
+    return priced
