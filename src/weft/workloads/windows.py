@@ -60,21 +60,21 @@ def thousand_sliding(count: int = 1000, seed: int = 1) -> list[WindowQuery]:
     100 events of a stream of 100,000 events per second.
     """
     choose = random.Random(f"sliding {seed}")
-    found: dict[Window, None] = {}
-    while len(found) < count:
+    windows: dict[Window, None] = {}
+    while len(windows) < count:
         slide = choose.randint(2, 120)
-        found[Window(choose.randint(slide + 1, 600) * 1000, slide * 1000)] = None
-    return named("sliding", list(found))
+        windows[Window(choose.randint(slide + 1, 600) * 1000, slide * 1000)] = None
+    return named("sliding", list(windows))
 
 
 def hundred_hopping(count: int = 100, seed: int = 1) -> list[WindowQuery]:
     """Distinct sliding windows whose slide divides the range, as Flink's HOP demands."""
     choose = random.Random(f"hopping {seed}")
-    found: dict[Window, None] = {}
-    while len(found) < count:
+    windows: dict[Window, None] = {}
+    while len(windows) < count:
         slide = choose.randint(1, 60)
-        found[Window(choose.randint(2, 20) * slide * 1000, slide * 1000)] = None
-    return named("hopping", list(found))
+        windows[Window(choose.randint(2, 20) * slide * 1000, slide * 1000)] = None
+    return named("hopping", list(windows))
 
 
 def ten_sliding() -> list[WindowQuery]:

@@ -48,7 +48,7 @@ class Run:
     @cached_property
     def steps(self) -> int:
         settings = self.settings
-        sweep = {each for figure in self.figures for each in _SWEEPS.get(figure, ())}
+        sweep = {step for figure in self.figures for step in _SWEEPS.get(figure, ())}
         count = sum(figure in ("fig2", "fig3") for figure in self.figures)
         count += len(sweep) * len(settings.memories)
         if "fig5" in self.figures:
@@ -59,7 +59,7 @@ class Run:
     def trace(self) -> Trace:
         settings = self.settings
         return Trace(
-            [epoch(settings.seed, each, settings.records) for each in range(settings.epochs)]
+            [epoch(settings.seed, number, settings.records) for number in range(settings.epochs)]
         )
 
     @cached_property
@@ -69,24 +69,26 @@ class Run:
     @cached_property
     def query_sets(self) -> list[tuple[Node, ...]]:
         """Of figure 5; there is one set of all pairs."""
-        found: list[tuple[Node, ...]] = []
+        sets_of_queries: list[tuple[Node, ...]] = []
         for size in self.settings.sizes:
             sets = 1 if size == len(PAIRS) else self.settings.sets
-            found += [random_pairs(size, seed) for seed in range(1, sets + 1)]
-        return found
+            sets_of_queries += [random_pairs(size, seed) for seed in range(1, sets + 1)]
+        return sets_of_queries
 
     @cached_property
     def sweep(self) -> Callable[[str], list[Outcome]]:
-        known: dict[str, list[Outcome]] = {}
+        by_configuration: dict[str, list[Outcome]] = {}
 
         def outcomes(configuration: str) -> list[Outcome]:
-            if configuration not in known:
-                known[configuration] = []
+            if configuration not in by_configuration:
+                by_configuration[configuration] = []
                 for memory in self.settings.memories:
                     self.step(f"{configuration}, memory {memory:,.0f}")
                     queries = random_pairs(self.settings.queries)
-                    known[configuration].append(self.trace.outcome(queries, memory, configuration))
-            return known[configuration]
+                    by_configuration[configuration].append(
+                        self.trace.outcome(queries, memory, configuration)
+                    )
+            return by_configuration[configuration]
 
         return outcomes
 
@@ -156,8 +158,8 @@ def query_sweep(run: Run) -> Data:
         for memory in run.settings.size_memories:
             for configuration in CONFIGURATIONS:
                 run.step(f"{len(queries)} queries, {configuration}, memory {memory:,.0f}")
-                found = run.other_trace.outcome(queries, memory, configuration).counted
-                counted.setdefault((configuration, memory, len(queries)), []).append(found)
+                operations = run.other_trace.outcome(queries, memory, configuration).counted
+                counted.setdefault((configuration, memory, len(queries)), []).append(operations)
     sizes = run.settings.sizes
     series = [
         {

@@ -99,8 +99,8 @@ class Trace:
             memory=memory,
             intermediates=len(planned.tree.intermediates()),
             predicted=planned.cost,
-            during=sum(each.during for each in runs) / len(runs),
-            at_end=sum(each.at_end for each in runs) / len(runs),
+            during=sum(run.during for run in runs) / len(runs),
+            at_end=sum(run.at_end for run in runs) / len(runs),
         )
 
 

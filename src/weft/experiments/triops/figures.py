@@ -33,7 +33,7 @@ def rate_sweep(settings: Settings, points: Iterable[Point]) -> Data:
         if point.queries in settings.rate_sweep_queries and point.rate in wanted
     ]
     chosen.sort(key=lambda point: (*_workload(point), point.rate))
-    series = [_rate_series(list(each)) for _, each in groupby(chosen, key=_workload)]
+    series = [_rate_series(list(points)) for _, points in groupby(chosen, key=_workload)]
     return _data("fig10", settings, series)
 
 
@@ -45,8 +45,8 @@ def query_sweep(figure: str, settings: Settings, points: Iterable[Point]) -> Dat
     ]
     chosen.sort(key=_workload)
     series: list[Data] = []
-    for (guess, seed), each in groupby(chosen, key=lambda point: (str(point.guess), point.seed)):
-        same = list(each)
+    for (guess, seed), points in groupby(chosen, key=lambda point: (str(point.guess), point.seed)):
+        same = list(points)
         for optimizer, model in same[0].costs():
             series.append(
                 {

@@ -65,16 +65,16 @@ def measure(settings: Settings, figures: Iterable[str], progress: Progress) -> l
         *(wanted[figure] for figure in MODEL_RATES if figure in wanted)
     )
     workloads = [(guess, seed) for guess in settings.guesses for seed in settings.seeds]
-    found: list[Point] = []
+    measured: list[Point] = []
     for done, (guess, seed) in enumerate(workloads):
         progress(done, len(workloads), f"{guess}, seed {seed}")
         for queries in sorted({count for count, _ in points}):
             rates = sorted(rate for count, rate in points if count == queries)
             drawn = guess == settings.drawn and seed == settings.seeds[0]
             with_best = [rate for rate in rates if drawn and (queries, rate) in compared]
-            found += _points(guess, seed, queries, rates, with_best)
+            measured += _points(guess, seed, queries, rates, with_best)
     progress(len(workloads), len(workloads), "done")
-    return found
+    return measured
 
 
 def _points(

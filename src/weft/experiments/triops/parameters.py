@@ -44,7 +44,7 @@ class Settings:
         """What a figure needs of each guess and seed."""
         if figure in MODEL_RATES:
             return frozenset((count, float(MODEL_RATES[figure])) for count in self.query_sweep)
-        rates = {each for rate in self.rates for each in (float(rate), rate / SHORT_UNIT)}
+        rates = {scaled for rate in self.rates for scaled in (float(rate), rate / SHORT_UNIT)}
         return frozenset((count, rate) for count in self.rate_sweep_queries for rate in rates)
 
     def to_json(self) -> dict[str, Any]:

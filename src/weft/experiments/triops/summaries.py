@@ -69,7 +69,7 @@ class ModelSummary:
     @property
     def rises(self) -> bool:
         """The same from the fewest to the most queries."""
-        return all(each > 0 for each in self.growth)
+        return all(growth > 0 for growth in self.growth)
 
     @property
     def faster_at_high_rates(self) -> bool:
@@ -157,8 +157,8 @@ def _model_summary(
         triweave_gains=tuple(p.triweave.gain(p.rate) for p in points if len(p.triweave.groups) > 1),
         shared=span(p.costs()["shared", TRI_OPS.name] for p in points),
         more_groups=_more_groups(points),
-        rises_at_each_step=all(few > many for each in trends for few, many in pairwise(each)),
-        growth=tuple(each[0] - each[-1] for each in trends),
+        rises_at_each_step=all(few > many for trend in trends for few, many in pairwise(trend)),
+        growth=tuple(trend[0] - trend[-1] for trend in trends),
     )
 
 
