@@ -4,9 +4,9 @@ From: the Memory paper, whose greedy search makes the tree (`native_tree`), and 
 section V-B, which puts windows on it. The attributes of a node are its keys and the attributes that
 its predicates select by, so that predicates and group-bys are shared by one search.
 
-What is computed on Spark differs from the paper's hash tables in two ways. A native aggregation holds
-all groups of an intermediate or none: it does not evict. And a node costs its output, and if it is
-computed from the stream a job, which is dear where micro-batches are small.
+Computing on Spark differs from the paper's hash tables in two ways. A native aggregation holds all
+groups of an intermediate or none: it does not evict. And every node costs its output; a node that is
+computed from the stream also costs a Spark job, which is expensive where micro-batches are small.
 So the price here is in seconds per second of event time,
 
     first level   rate · row + job / step + out · write + node / step

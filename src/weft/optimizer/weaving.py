@@ -40,8 +40,12 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Parts:
-    """The queries of a node, each in one part; with two `levels` every part has a node, with
-    three a single part may be `coarse`, too, if the node writes panes finer than its edges."""
+    """The queries of a node in parts; the queries of a part read the same fragments.
+
+    With two `levels` every part has a node of its own. With three, one node serves all parts, and
+    each of several parts has coarse fragments; a single part has them if it is `coarse`, because
+    the node writes panes that are finer than its edges.
+    """
 
     levels: int
     parts: Sequence[Sequence[Query]]
@@ -74,7 +78,7 @@ class OnePart:
 
 
 def check_sharing(sharing: Sharing) -> None:
-    """Refuse names that there are not, and a budget that cannot be."""
+    """Refuse unknown names, and a memory budget that is not a number of groups."""
     optimizer, model = sharing.optimizer, sharing.model
     for name in sharing.passes:
         if name not in PASS_NAMES:

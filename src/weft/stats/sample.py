@@ -5,8 +5,8 @@ the same for all columns. Two values of a column share a hash with probability 2
 20,000 rows kept at most that is 0.05 pairs in expectation, so a count is off by less than 1e-5.
 
 The newest rows push out the oldest, so old data fades: a full sample of one micro-batch replaces all,
-while small micro-batches add up, as if they followed each other. A key that is first sampled later has a shorter column. Space 4
-bytes per row and key; the groups of a set in O(rows).
+while small micro-batches add up, as if they followed each other. A key that is first sampled later
+has a shorter column. Space: 4 bytes per row and key. Time: the groups of a set in O(rows).
 """
 
 from __future__ import annotations

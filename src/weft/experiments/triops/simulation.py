@@ -7,7 +7,7 @@ WeaveShare and TriWeave make the same merges and only stop at different prices
 (`optimizer.windows.merge_sequence`), so one sequence serves all rates and both optimizers: a rate
 is a new cut. Groups are costed with the edge rates that the merges have counted already. These are
 exact up to rounding; where one was guessed because it took too long, it is replaced by the bounded
-estimate of `optimizer.windows.edges`. The costs are those of the optimizers' own plans, as a test
+estimate of `optimizer.edges.edges`. The costs are those of the optimizers' own plans, as a test
 shows.
 """
 

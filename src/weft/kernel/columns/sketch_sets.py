@@ -102,7 +102,7 @@ class Bases:
 
 @dataclass(frozen=True)
 class SketchSets:
-    """A column of sets; the empty one is no sketch."""
+    """A column of sets; the empty set stands for no sketch."""
 
     masks: Masks
     bases: Bases

@@ -1,6 +1,6 @@
 """Fragments of a node from those of its parent, on the driver: an inner node of the aggregate tree.
 
-What `runtime.level1.coarser` does in Spark, for parents that are small: a job costs more than the
+What `runtime.level1.fragments.coarser` does in Spark, for small parents: a job costs more than the
 work. The result is a table as Spark would have written it. Time: O(n log n) per node for the n
 fragments of its parent; columns are encoded once for all children.
 """

@@ -125,7 +125,7 @@ class SignatureIndex:
     def _that_pass(
         self, values: Sequence[Array], places: Array, members: Array
     ) -> tuple[Array, Array]:
-        """The candidates that pass their other tests, too; a member has at most one per column."""
+        """The candidates that also pass their other tests; a member has at most one test per column."""
         others: dict[int, list[tuple[int, _Test]]] = {}
         for member, tests in self._tests.items():
             for test in tests[1:]:

@@ -205,8 +205,8 @@ class _Pools:
         return tuple(names)
 
     def _sketched(self, query: Query) -> bool:
-        """Sketches are dear to combine: queries that need them have pools of their own, so that the
-        predicates of all others do not combine them, too."""
+        """Whether a query needs sketches. They are expensive to combine, so queries that need them
+        have pools of their own, and the predicates of all others do not combine sketches."""
         if query.id not in self._with_sketches:
             carried = (
                 partial
@@ -231,7 +231,7 @@ class _Pools:
         return {name: self._pool(name, numbers[name]) for name in self._places}
 
     def _together(self) -> list[list[str]]:
-        """The pools that have a query in common, directly or by way of others."""
+        """The pools that have a query in common, directly or through other pools."""
         owner: dict[str, str] = {}
         sets: dict[str, list[str]] = {}
         for name, readers in self._readers.items():

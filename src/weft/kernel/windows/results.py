@@ -1,7 +1,7 @@
 """The result rows of one shape: aggregates of (window, key) pairs, HAVING, projection.
 
 HAVING goes first: the aggregates it needs are computed for all pairs, all others only for the
-pairs that it leaves. An aggregate that can fail is computed for all pairs, too, since plain
+pairs that it leaves. An aggregate that can fail is computed for all pairs as well, since plain
 Spark evaluates it before HAVING.
 """
 

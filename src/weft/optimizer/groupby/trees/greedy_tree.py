@@ -12,7 +12,7 @@ nodes are deleted at once, without a threshold. Ties go to the change that comes
 equal input gives equal trees.
 
 Prices are the caller's: `price` allocates memory and says what a tree costs, by any model. It may
-be dear, so `rank` (an estimate of the price) orders the changes, and only the `tries` best are
+be expensive, so `rank` (an estimate of the price) orders the changes, and only the `tries` best are
 priced, until one is an improvement. Without `rank` every change is priced, as in the paper.
 
 Time: O(nodes²) changes in each of at most O(queries) useful rounds.
