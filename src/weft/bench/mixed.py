@@ -56,7 +56,7 @@ MOST_OVERLAP = 6
 
 
 @dataclass(frozen=True)
-class Options:
+class MixedOptions:
     """How much is run. A file of bids or records holds a million rows, one of flows an epoch."""
 
     rows_millions: int = 24
@@ -78,7 +78,7 @@ class Options:
 class MixedBench:
     """The parts of the benchmark, each measured when asked for, and kept."""
 
-    def __init__(self, spark: SparkSession, options: Options, say: Say) -> None:
+    def __init__(self, spark: SparkSession, options: MixedOptions, say: Say) -> None:
         self._spark, self._options, self._say = spark, options, say
         self._work = options.work
         self.measurements: list[Measurement] = []
@@ -335,10 +335,12 @@ PARTS: Mapping[str, Callable[[MixedBench], list[Comparison]]] = {
 
 
 def run(
-    options: Options | None = None, only: Sequence[str] | None = None, say: Say = lambda _: None
+    options: MixedOptions | None = None,
+    only: Sequence[str] | None = None,
+    say: Say = lambda _: None,
 ) -> Report:
     """Measure the parts (all, or those named in ``only``) and report."""
-    options = options or Options()
+    options = options or MixedOptions()
     spark = session("weft bench mixed", tasks=options.tasks)
     bench = MixedBench(spark, options, say)
     comparisons: list[Comparison] = []
@@ -372,7 +374,7 @@ def main(
 ) -> Report:
     """What the command does: progress on standard error, the report on standard output."""
     progress = Console(stderr=True)
-    options = Options(rows_millions=rows_millions, tasks=tasks)
+    options = MixedOptions(rows_millions=rows_millions, tasks=tasks)
     if work is not None:
         options = replace(options, work=work)
 

@@ -49,7 +49,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Cost:
+class SamplingCost:
     """Medians in seconds of a step and of sampling its micro-batch; their ratio if every one is
     sampled, and if one in `statistics_every` is. The running stream samples less often where that
     would be above `MOST_SHARE`."""
@@ -63,8 +63,8 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Report:
-    costs: tuple[Cost, ...]
+class StatisticsReport:
+    costs: tuple[SamplingCost, ...]
     groups: tuple[Groups, ...]
 
 
@@ -95,7 +95,7 @@ def workloads() -> dict[str, dict[str, str]]:
     return {"one query": {"auction": every["auction"]}, "mixed": every | predicates()}
 
 
-def measure(spark: SparkSession, work: Path) -> Report:
+def measure(spark: SparkSession, work: Path) -> StatisticsReport:
     """Run the stream under both workloads; the groups are those of the last, which has all keys."""
     stream = store_bids(spark, work / "bids", ROWS * BATCHES, BATCHES, rate=RATE)
     costs = []
@@ -111,10 +111,10 @@ def measure(spark: SparkSession, work: Path) -> Report:
         step = statistics.median(each["seconds"] for each in steps)
         taken, known = _sampled(spark, stream, w.plan("bids"), w.statistics("bids"))
         every = Settings().statistics_every
-        costs.append(Cost(name, ROWS, step, taken, taken / step, taken / step / every))
+        costs.append(SamplingCost(name, ROWS, step, taken, taken / step, taken / step / every))
     pairs = [(keys, seconds) for keys in SETS for seconds in SECONDS]
     groups = [_groups(spark, stream, known, keys, seconds) for keys, seconds in pairs]
-    return Report(tuple(costs), tuple(groups))
+    return StatisticsReport(tuple(costs), tuple(groups))
 
 
 def _sampled(
@@ -149,7 +149,7 @@ def _groups(
     return Groups(", ".join(keys), seconds, rows, estimated, counted)
 
 
-def main(json: bool = False, work: Path | None = None) -> Report:
+def main(json: bool = False, work: Path | None = None) -> StatisticsReport:
     """Measure and print."""
     spark = session("weft bench statistics")
     with tempfile.TemporaryDirectory(prefix="weft-statistics-") as scratch:

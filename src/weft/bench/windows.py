@@ -46,7 +46,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
-class Options:
+class WindowsOptions:
     """How much is run. A file holds a million rows."""
 
     rows_millions: int = 48
@@ -69,7 +69,7 @@ class Options:
 class WindowBench:
     """The parts of the benchmark, each measured when asked for, and kept."""
 
-    def __init__(self, spark: SparkSession, options: Options, say: Say) -> None:
+    def __init__(self, spark: SparkSession, options: WindowsOptions, say: Say) -> None:
         self._spark, self._options, self._say = spark, options, say
         self._work = options.work
         self.measurements: list[Measurement] = []
@@ -292,12 +292,12 @@ PARTS: Mapping[str, Callable[[WindowBench], list[Comparison]]] = {
 
 
 def run(
-    options: Options | None = None,
+    options: WindowsOptions | None = None,
     only: Sequence[str] | None = None,
     say: Say = lambda _: None,
 ) -> Report:
     """Measure the parts (all, or those named in ``only``) and report."""
-    options = options or Options()
+    options = options or WindowsOptions()
     unknown = set(only or ()) - PARTS.keys()
     if unknown:
         raise ValueError(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
@@ -348,9 +348,9 @@ def main(
 ) -> Report:
     """What the command does: progress on standard error, the report on standard output."""
     progress = Console(stderr=True)
-    options = Options(rows_millions=rows_millions, flink=flink)
+    options = WindowsOptions(rows_millions=rows_millions, flink=flink)
     if work is not None:
-        options = Options(rows_millions=rows_millions, flink=flink, work=work)
+        options = WindowsOptions(rows_millions=rows_millions, flink=flink, work=work)
 
     def say(line: str) -> None:
         progress.print(line, style="dim", highlight=False)

@@ -22,7 +22,7 @@ from weft.optimizer.cost import (
     ASSUMED_RATE,
     SECOND,
     Cost,
-    EdgeRate,
+    FragmentRate,
     NodeCost,
     Seconds,
     fragment_rate,
@@ -92,7 +92,7 @@ class GroupView:
     number: str | None
     predicate: str | None
     queries: tuple[Query, ...]
-    edge_rate: EdgeRate
+    edge_rate: FragmentRate
     fragments: Fragments | None = None
 
     @property
@@ -266,7 +266,7 @@ def _stream(
         for node_id, queries in readers_by_node(plan, group).items():
             readers[node_id] += queries
     order = {query.id: place for place, query in enumerate(plan.queries)}
-    coarse: dict[Fragments, EdgeRate] = {}
+    coarse: dict[Fragments, FragmentRate] = {}
     labels = {node.id: f"N{number}" for number, node in enumerate(plan.nodes, nodes + 1)}
     views = []
     for node in plan.nodes:

@@ -29,7 +29,7 @@ from weft.explain.wording import (
     size_text,
     some,
 )
-from weft.optimizer.cost import EdgeRate, query_cost
+from weft.optimizer.cost import FragmentRate, query_cost
 
 WIDTH = 100
 _NAMES, _GROUPS, _PREDICATES, _COLUMNS, _FALLBACKS = 4, 12, 8, 30, 12
@@ -171,7 +171,7 @@ def _names(names: Sequence[str]) -> str:
     return f"{counted(len(names), 'query', 'queries')}: {some(names, _NAMES)}"
 
 
-def _fragments(fragments: Fragments, rate: EdgeRate, axis: Axis) -> str:
+def _fragments(fragments: Fragments, rate: FragmentRate, axis: Axis) -> str:
     made = _rate_text(rate, f"per key and {axis.per}")
     if fragments.pane:
         offset = f" + {axis.length(fragments.offset)}" if fragments.offset else ""
@@ -180,7 +180,7 @@ def _fragments(fragments: Fragments, rate: EdgeRate, axis: Axis) -> str:
     return f"end {ends}; {made}"
 
 
-def _rate_text(rate: EdgeRate, unit: str) -> str:
+def _rate_text(rate: FragmentRate, unit: str) -> str:
     within = "" if rate.exact else f" (± {100 * rate.error:.1g} %)"
     return f"{figure(rate.per_second)}{within} {unit}"
 

@@ -31,7 +31,7 @@ Node = frozenset[str]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TreeOutcome:
     """Hash operations of an epoch on average: what the plan predicted, what was counted."""
 
     configuration: str
@@ -89,11 +89,11 @@ class Trace:
             queries, self.statistics, memory, "fptas", model=self.models[configuration]
         )
 
-    def outcome(self, queries: Sequence[Node], memory: float, configuration: str) -> Outcome:
+    def outcome(self, queries: Sequence[Node], memory: float, configuration: str) -> TreeOutcome:
         """Plan, run and count."""
         planned = self.plan(queries, memory, configuration)
         runs = self.run(planned.tree, dict(planned.allocation), configuration)
-        return Outcome(
+        return TreeOutcome(
             configuration=configuration,
             queries=len(queries),
             memory=memory,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from weft.experiments.reproduction import Claim, markdown_table
-from weft.experiments.triops.grid import Point
-from weft.experiments.triops.parameters import LOW_RATE, MODEL_RATES, Settings
+from weft.experiments.triops.grid import SimulatedPoint
+from weft.experiments.triops.parameters import LOW_RATE, MODEL_RATES, TriopsSettings
 from weft.experiments.triops.simulation import TRI_OPS, TWO_OPS
 from weft.experiments.triops.summaries import (
     ModelSummary,
@@ -40,7 +40,7 @@ Summary = TypeVar("Summary", RateSummary, ModelSummary)
 
 
 def claims_and_details(
-    settings: Settings, points: Sequence[Point], figures: Sequence[str]
+    settings: TriopsSettings, points: Sequence[SimulatedPoint], figures: Sequence[str]
 ) -> tuple[list[Claim], str]:
     """The claims that the figures are about, and a table of all guesses in Markdown."""
     compared = [figure for figure in figures if figure in MODEL_RATES]
@@ -213,8 +213,8 @@ def _all_at_once(by_rate: Sequence[RateSummary], by_model: Sequence[ModelSummary
 
 
 def _details(
-    settings: Settings,
-    points: Sequence[Point],
+    settings: TriopsSettings,
+    points: Sequence[SimulatedPoint],
     by_rate: Sequence[RateSummary],
     by_model: Sequence[ModelSummary],
 ) -> str:
@@ -237,7 +237,7 @@ def _details(
     return "".join(text)
 
 
-def _exactness(points: Iterable[Point]) -> str:
+def _exactness(points: Iterable[SimulatedPoint]) -> str:
     errors: dict[tuple[str, int, int], float] = {}
     for point in points:
         workload = str(point.guess), point.seed, point.queries
@@ -252,7 +252,7 @@ def _exactness(points: Iterable[Point]) -> str:
     )
 
 
-def _best(points: Iterable[Point]) -> list[str]:
+def _best(points: Iterable[SimulatedPoint]) -> list[str]:
     saved = [
         (1 - plan.cost(model, point.rate) / other.cost(model, point.rate))
         for point in points
@@ -269,7 +269,7 @@ def _best(points: Iterable[Point]) -> list[str]:
     ]
 
 
-def _rate_table(settings: Settings, guesses: Sequence[RateSummary]) -> str:
+def _rate_table(settings: TriopsSettings, guesses: Sequence[RateSummary]) -> str:
     heading = (
         "guess",
         "slides",

@@ -24,7 +24,7 @@ from weft.experiments.reproduction import Claim, Data, Progress
 from weft.optimizer.cost import NodeCost, node_costs
 from weft.workloads.events import events
 from weft.workloads.stored import StoredStream, store
-from weft.workloads.windows import Window, WindowQuery, named
+from weft.workloads.windows import MillisecondWindow, WindowQuery, named
 
 TITLE = "Plans on Spark: operations counted and seconds taken, beside the model"
 _LEVELS = ("level1", "level2", "level3")
@@ -85,7 +85,7 @@ def windows(parameters: Parameters) -> list[WindowQuery]:
     slides = choose.choices(parameters.template, weights, k=parameters.queries)
     lengths = [slide * choose.randint(1, parameters.largest_overlap) for slide in slides]
     drawn = zip(lengths, slides, strict=True)
-    return named("acq", [Window(length * 1000, slide * 1000) for length, slide in drawn])
+    return named("acq", [MillisecondWindow(length * 1000, slide * 1000) for length, slide in drawn])
 
 
 def spark_data(quick: bool, progress: Progress) -> Data:

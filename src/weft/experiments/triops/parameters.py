@@ -22,7 +22,7 @@ Points = frozenset[tuple[int, float]]
 
 
 @dataclass(frozen=True)
-class Settings:
+class TriopsSettings:
     """One run of the experiment.
 
     The first seed of the drawn guess is drawn, and there `best` is run as well; the spread is that
@@ -52,7 +52,7 @@ class Settings:
         return named | {"skew": SKEW, "largest_overlap": LARGEST_OVERLAP}
 
 
-FULL = Settings(
+FULL = TriopsSettings(
     guesses=GUESSES,
     seeds=(1, 2, 3),
     rates=(0.5, 1, 2, 5, 10, 20, 50, 100, 200, 300, 500, 1000, 2000, 5000, 10_000),
@@ -60,7 +60,7 @@ FULL = Settings(
     query_sweep=(50, 100, 250, 500, 750, 1000),
 )
 
-QUICK = Settings(
+QUICK = TriopsSettings(
     guesses=(
         LITERAL,
         Guess("25 random", "large first"),

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from weft.experiments.triops.grid import Point
-from weft.experiments.triops.parameters import LOW_RATE, MODEL_RATES, SHORT_UNIT, Settings
+from weft.experiments.triops.grid import SimulatedPoint
+from weft.experiments.triops.parameters import LOW_RATE, MODEL_RATES, SHORT_UNIT, TriopsSettings
 from weft.experiments.triops.simulation import TRI_OPS
 from weft.experiments.triops.templates import Guess
 
@@ -76,7 +76,7 @@ class ModelSummary:
         return all(low < high for low, high in pairwise(self.growth))
 
 
-def rate_summaries(settings: Settings, points: Iterable[Point]) -> list[RateSummary]:
+def rate_summaries(settings: TriopsSettings, points: Iterable[SimulatedPoint]) -> list[RateSummary]:
     """For each guess, in the order of the settings."""
     counted = settings.rate_sweep_queries
     chosen = [point for point in points if point.queries in counted]
@@ -86,7 +86,7 @@ def rate_summaries(settings: Settings, points: Iterable[Point]) -> list[RateSumm
 
 
 def model_summaries(
-    settings: Settings, points: Iterable[Point], figures: Sequence[str]
+    settings: TriopsSettings, points: Iterable[SimulatedPoint], figures: Sequence[str]
 ) -> list[ModelSummary]:
     """For each guess, over the rates of these figures."""
     rates = [float(MODEL_RATES[figure]) for figure in figures]
@@ -97,7 +97,9 @@ def model_summaries(
     ]
 
 
-def _rate_summary(settings: Settings, guess: Guess, points: Sequence[Point]) -> RateSummary:
+def _rate_summary(
+    settings: TriopsSettings, guess: Guess, points: Sequence[SimulatedPoint]
+) -> RateSummary:
     rates = {float(rate) for rate in settings.rates}
     short = {rate / SHORT_UNIT for rate in settings.rates}
     swept = [point for point in points if point.rate in rates]
@@ -135,7 +137,7 @@ def _rate_summary(settings: Settings, guess: Guess, points: Sequence[Point]) -> 
 
 
 def _model_summary(
-    settings: Settings, rates: Sequence[float], guess: Guess, points: Sequence[Point]
+    settings: TriopsSettings, rates: Sequence[float], guess: Guess, points: Sequence[SimulatedPoint]
 ) -> ModelSummary:
     def trend(rate: float) -> list[float]:
         """TriWeave under TriOps by number of queries."""
@@ -162,7 +164,7 @@ def _model_summary(
     )
 
 
-def _more_groups(points: Sequence[Point]) -> float:
+def _more_groups(points: Sequence[SimulatedPoint]) -> float:
     return mean(len(p.triweave.groups) > len(p.weaveshare.groups) for p in points)
 
 

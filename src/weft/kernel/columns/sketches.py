@@ -31,7 +31,7 @@ _PAIR_SHIFT = 32
 _CODE_MASK = (1 << _PAIR_SHIFT) - 1
 
 
-class Table:
+class SketchTable:
     """Sketches under small numbers, as bytes; what a merge of some of them gave is remembered."""
 
     def __init__(self, name: str) -> None:
@@ -87,19 +87,19 @@ class SketchColumn:
     """A column of sketches."""
 
     codes: Codes
-    table: Table
+    table: SketchTable
 
     @staticmethod
     def of(kind: str, written: Sequence[bytes | None], places: NDArray[Any]) -> SketchColumn:
         """The column of sketches at the given places of a list."""
-        table = Table(kind)
+        table = SketchTable(kind)
         codes = [0 if sketch is None else table.add(sketch) for sketch in written]
         return SketchColumn(np.array(codes, np.int64)[places], table)
 
     @staticmethod
     def concatenated(columns: Sequence[SketchColumn]) -> SketchColumn:
         """Columns one after the other; the new table has the sketches in use."""
-        table = Table(columns[0].table.name)
+        table = SketchTable(columns[0].table.name)
         parts = []
         code_of: dict[bytes | None, int] = {None: 0}
         for column in columns:
@@ -186,7 +186,7 @@ class Merging:
 
     costly = True
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SketchTable) -> None:
         self._table = table
 
     def identity(self, shape: tuple[int, ...]) -> tuple[Codes]:

@@ -48,7 +48,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ShareEstimate:
     """A share, and the relative error that it has at most with the given confidence."""
 
     share: float
@@ -60,7 +60,7 @@ def estimate_covered(
     classes: Sequence[EdgeClass],
     error: float = RELATIVE_ERROR,
     confidence: float = CONFIDENCE,
-) -> Estimate:
+) -> ShareEstimate:
     """The share of times that some class holds, within `error` if points allow."""
     points = _Points(sorted(classes))
     direct = _chance(points.direct(_PILOT_POINTS), _PILOT_POINTS)
@@ -79,7 +79,7 @@ def estimate_covered(
         if reached <= error or count >= MOST_POINTS:
             # The harmonic mean is the value whose relative error is least over the interval.
             share = 2 * low * high / (low + high) if low else high / 2
-            return Estimate(share * factor, reached * (1 + _ROUNDING), confidence)
+            return ShareEstimate(share * factor, reached * (1 + _ROUNDING), confidence)
         count, risk = min(2 * count, MOST_POINTS), risk / 2
 
 

@@ -18,7 +18,7 @@ from weft.optimizer.groupby.memory.slc import slc_tree
 from weft.optimizer.groupby.memory.tables import TableModel
 from weft.optimizer.groupby.memory.tree_cost import tree_cost
 from weft.optimizer.groupby.memory.uniform_allocation import uniform_allocation
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Node
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, GroupBySet
 from weft.optimizer.groupby.trees.greedy_tree import PricedTree, greedy_tree
 from weft.optimizer.groupby.trees.statistics import Statistics, UniformStatistics
 
@@ -31,7 +31,7 @@ class PlannedTree:
     """A tree, the entries of its intermediates, and its predicted hash operations."""
 
     tree: AggregateTree
-    allocation: Mapping[Node, float]
+    allocation: Mapping[GroupBySet, float]
     during: float
     at_end: float
 
@@ -41,18 +41,18 @@ class PlannedTree:
 
 
 @dataclass(frozen=True)
-class Options:
+class TreeOptions:
     """What only some allocators use."""
 
     epsilon: float
     model: TableModel | None
 
 
-Planner = Callable[[Sequence[Node], Statistics, float, Options], PlannedTree]
+Planner = Callable[[Sequence[GroupBySet], Statistics, float, TreeOptions], PlannedTree]
 
 
 def plan_tree(
-    queries: Sequence[Node],
+    queries: Sequence[GroupBySet],
     statistics: Statistics,
     memory: float,
     allocator: str = "fptas",
@@ -72,13 +72,13 @@ def plan_tree(
         )
     if not memory >= 0:
         raise TreeError("BAD_TREE", detail=f"the memory {memory:g} must not be negative")
-    options = Options(epsilon, model)
+    options = TreeOptions(epsilon, model)
     memory = min(memory, _UNLIMITED)
     return ALLOCATORS[allocator](queries, statistics, memory, options)
 
 
 def _with_fptas(
-    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
+    queries: Sequence[GroupBySet], statistics: Statistics, memory: float, options: TreeOptions
 ) -> PlannedTree:
     reuse = Reusable({})
 
@@ -92,7 +92,7 @@ def _with_fptas(
 
 
 def _with_uniform(
-    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
+    queries: Sequence[GroupBySet], statistics: Statistics, memory: float, options: TreeOptions
 ) -> PlannedTree:
     flat = UniformStatistics(statistics)
 
@@ -105,7 +105,7 @@ def _with_uniform(
 
 
 def _with_slc(
-    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
+    queries: Sequence[GroupBySet], statistics: Statistics, memory: float, options: TreeOptions
 ) -> PlannedTree:
     planned, cost = slc_tree(queries, statistics, memory)
     return PlannedTree(planned.tree, planned.allocation, cost.during, cost.at_end)

@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from weft.optimizer.groupby.memory.eviction import Eviction, Floats
-from weft.optimizer.groupby.memory.tables import Table, TableModel, Zipf, zipf_tables
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node
+from weft.optimizer.groupby.memory.tables import BoundedTable, TableModel, ZipfTable, zipf_tables
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, GroupBySet
 from weft.optimizer.groupby.trees.statistics import Statistics
 
 TOP = -1
@@ -27,7 +27,7 @@ TOP = -1
 class Forest:
     """Intermediates, parents before children."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GroupBySet, ...]
     parent: tuple[int, ...]
     below: tuple[tuple[int, ...], ...]
     """The intermediates that are computed from each."""
@@ -35,7 +35,7 @@ class Forest:
     """The input of the top that each stands under: the most that can come in."""
     children: Floats
     groups: Floats
-    tables: tuple[Table, ...]
+    tables: tuple[BoundedTable, ...]
     size: Floats
     constant: float
 
@@ -45,7 +45,7 @@ class Forest:
     ) -> Forest:
         """The intermediates of a tree; tables behave as Lemma 6.1 says unless a model is given."""
         table = model or zipf_tables(statistics)
-        nodes: list[Node] = []
+        nodes: list[GroupBySet] = []
         parents: list[int] = []
         sources: list[float] = []
         degrees: list[int] = []
@@ -112,8 +112,8 @@ class Forest:
     @cached_property
     def zipf(self) -> tuple[Eviction, Floats] | None:
         """The model and the skews, if all tables have the same model."""
-        models = {table.eviction for table in self.tables if isinstance(table, Zipf)}
-        skews = [table.alpha for table in self.tables if isinstance(table, Zipf)]
+        models = {table.eviction for table in self.tables if isinstance(table, ZipfTable)}
+        skews = [table.alpha for table in self.tables if isinstance(table, ZipfTable)]
         if len(models) != 1 or len(skews) < len(self.tables):
             return None
         return models.pop(), np.array(skews)
@@ -148,5 +148,5 @@ class Forest:
         """The memory that so many entries take."""
         return float(self.size @ entries)
 
-    def allocation(self, entries: Floats) -> dict[Node, float]:
+    def allocation(self, entries: Floats) -> dict[GroupBySet, float]:
         return {node: float(count) for node, count in zip(self.nodes, entries)}

@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from weft.optimizer.groupby.memory.tree_cost import Leave, TreeCost, walked_cost
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, GroupBySet
 from weft.optimizer.groupby.trees.greedy_tree import PricedTree, greedy_tree
 from weft.optimizer.groupby.trees.statistics import Statistics
 
@@ -41,7 +41,7 @@ _NOTHING = -(10**9)
 
 
 def slc_tree(
-    queries: Sequence[Node],
+    queries: Sequence[GroupBySet],
     statistics: Statistics,
     memory: float,
     peak_loads: Sequence[float] = PEAK_LOADS,
@@ -69,7 +69,9 @@ def slc_tree(
     return min(candidates, key=lambda candidate: candidate[1].total)
 
 
-def slc_allocation(tree: AggregateTree, statistics: Statistics, memory: float) -> dict[Node, float]:
+def slc_allocation(
+    tree: AggregateTree, statistics: Statistics, memory: float
+) -> dict[GroupBySet, float]:
     """Entries of all intermediates."""
     return _Shares(statistics).allocation(tree, memory)
 
@@ -97,9 +99,9 @@ class _Shares:
         self._weights: dict[Branch, float] = {}
         self._rough: dict[tuple[Branch, int], TreeCost] = {}
 
-    def allocation(self, tree: AggregateTree, memory: float) -> dict[Node, float]:
+    def allocation(self, tree: AggregateTree, memory: float) -> dict[GroupBySet, float]:
         """Entries of all intermediates."""
-        allocation: dict[Node, float] = {}
+        allocation: dict[GroupBySet, float] = {}
         for branch, share in self._divided(tree.children, memory):
             self._allocate(branch, share, allocation)
         return allocation
@@ -117,7 +119,7 @@ class _Shares:
             step = round(_STEPS * math.log2(share)) if share > 0 else _NOTHING
             key = branch, step
             if key not in self._rough:
-                part: dict[Node, float] = {}
+                part: dict[GroupBySet, float] = {}
                 self._allocate(branch, 2.0 ** (step / _STEPS) if step != _NOTHING else 0.0, part)
                 alone = AggregateTree([branch])
                 self._rough[key] = walked_cost(alone, part, self._statistics.tuples, self._leave)
@@ -135,7 +137,7 @@ class _Shares:
         total = first + sum(part for _, part in parts)
         return [(branch, memory * part / total) for branch, part in parts if part]
 
-    def _allocate(self, branch: Branch, memory: float, allocation: dict[Node, float]) -> None:
+    def _allocate(self, branch: Branch, memory: float, allocation: dict[GroupBySet, float]) -> None:
         first = 0.0
         if not branch.asked:
             size = self._statistics.entry_size(branch.node)

@@ -23,10 +23,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from weft.optimizer.groupby.trees.aggregate_tree import Node, node_name
+from weft.optimizer.groupby.trees.aggregate_tree import GroupBySet, node_name
 
 
-def estimated_groups(node: Node, counts: Mapping[Node, float], tuples: float) -> float:
+def estimated_groups(node: GroupBySet, counts: Mapping[GroupBySet, float], tuples: float) -> float:
     """How many groups a set probably has.
 
     >>> pairs = {frozenset("ab"): 12.0, frozenset("bc"): 12.0, frozenset("b"): 4.0}
@@ -39,7 +39,9 @@ def estimated_groups(node: Node, counts: Mapping[Node, float], tuples: float) ->
     return min(max(cardenas(_combinations(node, counts, tuples), tuples), least), most)
 
 
-def groups_bounds(node: Node, counts: Mapping[Node, float], tuples: float) -> tuple[float, float]:
+def groups_bounds(
+    node: GroupBySet, counts: Mapping[GroupBySet, float], tuples: float
+) -> tuple[float, float]:
     """What the number of groups cannot be below or above."""
     least = max((count for subset, count in counts.items() if subset <= node), default=1.0)
     most = min((count for subset, count in counts.items() if subset >= node), default=tuples)
@@ -68,7 +70,10 @@ def cardenas(values: float, draws: float) -> float:
 
 
 def estimated_alpha(
-    node: Node, alphas: Mapping[Node, float], groups: Callable[[Node], float], tuples: float
+    node: GroupBySet,
+    alphas: Mapping[GroupBySet, float],
+    groups: Callable[[GroupBySet], float],
+    tuples: float,
 ) -> float:
     """The Zipf parameter that a set probably has."""
     node_groups = groups(node)
@@ -82,7 +87,7 @@ def estimated_alpha(
     return alphas[nearest] * min(1.0, math.log(tuples / node_groups) / math.log(tuples / theirs))
 
 
-def _combinations(node: Node, counts: Mapping[Node, float], tuples: float) -> float:
+def _combinations(node: GroupBySet, counts: Mapping[GroupBySet, float], tuples: float) -> float:
     inside = {subset: count for subset, count in counts.items() if subset and subset <= node}
     if not inside:
         return _many(tuples, len(node))
@@ -104,7 +109,7 @@ def _combinations(node: Node, counts: Mapping[Node, float], tuples: float) -> fl
     return groups
 
 
-def _shared(part: Node, inside: Mapping[Node, float]) -> float:
+def _shared(part: GroupBySet, inside: Mapping[GroupBySet, float]) -> float:
     """The groups of the part that two sets share, at least those of what is known inside it."""
     if part in inside:
         return inside[part]

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node, node_name
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, GroupBySet, node_name
 
 THRESHOLD = 1e-3
 TRIES = 3
@@ -36,7 +36,7 @@ class PricedTree:
     """A tree with the entries of its intermediates, and what it costs."""
 
     tree: AggregateTree
-    allocation: Mapping[Node, float]
+    allocation: Mapping[GroupBySet, float]
     cost: float
 
 
@@ -45,7 +45,7 @@ Rank = Callable[[AggregateTree], float]
 
 
 def greedy_tree(
-    queries: Iterable[Node],
+    queries: Iterable[GroupBySet],
     price: Price,
     rank: Rank | None = None,
     threshold: float = THRESHOLD,
@@ -92,7 +92,7 @@ def changes(tree: AggregateTree) -> Iterator[AggregateTree]:
 
 
 def _merges(
-    tree: AggregateTree, parent: Node | None, children: tuple[Branch, ...]
+    tree: AggregateTree, parent: GroupBySet | None, children: tuple[Branch, ...]
 ) -> Iterator[AggregateTree]:
     unions = {one.node | other.node for one, other in combinations(children, 2)} - {parent}
     for union in sorted(unions, key=node_name):
