@@ -156,8 +156,8 @@ def _row(options: CalibrationOptions) -> float:
         stream = store_events(spark, work / "events", rows, options.millions)
         for _ in range(2):
             source = stream.open(spark, options.batch_millions)
-            found = loom.shared(spark, source, [HOUR_BY_MINUTE], work, "calibrate")
-    return float(found.details["weft level1"]) / rows
+            measured = loom.shared(spark, source, [HOUR_BY_MINUTE], work, "calibrate")
+    return float(measured.details["weft level1"]) / rows
 
 
 def main(json: bool = False) -> Constants:

@@ -181,10 +181,10 @@ def run(only: Sequence[str] | None = None, say: Say = lambda _: None) -> list[Pl
 
 def report(points: Sequence[PlannedPoint]) -> Report:
     """Targets and what was reached."""
-    found = {(p.setting, p.optimizer, p.queries): p for p in points}
+    point_of = {(p.setting, p.optimizer, p.queries): p for p in points}
     comparisons = []
     for target in TARGETS:
-        point = found.get((target.setting, target.optimizer, target.queries))
+        point = point_of.get((target.setting, target.optimizer, target.queries))
         if point is not None:
             title = SETTINGS[target.setting].title
             comparisons.append(

@@ -106,8 +106,8 @@ class WindowBench:
             "one": self._weft("weft, 1 sliding query", thousand[:1]),
             "thousand": self._weft("weft, 1000 sliding queries", thousand),
         }
-        found = self._take_turns(contenders)
-        lowest, one, many = found["floor"], found["one"], found["thousand"]
+        measured = self._take_turns(contenders)
+        lowest, one, many = measured["floor"], measured["one"], measured["thousand"]
         return [
             Comparison(
                 "1000 window queries against the floor",
@@ -211,13 +211,13 @@ class WindowBench:
         self._say("first result of a new process: plain Spark, 1 query")
         plain = time_to_first_result(stream, size, 1, engine="plain")
         self.measurements.append(plain)
-        found = []
+        comparisons = []
         for count in (1, 1000):
             self._say(f"first result of a new process, {count} queries")
             measured = time_to_first_result(stream, size, count)
             self.measurements.append(measured)
             seconds = measured.median_seconds
-            found.append(
+            comparisons.append(
                 Comparison(
                     f"first result of a new process, {count} quer{'y' if count == 1 else 'ies'}",
                     f"{seconds:.1f} s",
@@ -228,7 +228,7 @@ class WindowBench:
                     unit="s",
                 )
             )
-        return found
+        return comparisons
 
     def _against_plain(
         self, name: str, queries: Sequence[WindowQuery], batches: int, target: float
@@ -259,9 +259,9 @@ class WindowBench:
         """Warm up every contender, then let them take turns."""
         stream = stream or self._stream
         beginning = stream.first(min(stream.files, 2 * self._options.batch_millions))
-        found = take_turns(contenders, stream, self._options.repeats, self._say, beginning)
-        self.measurements += found.values()
-        return found
+        measured = take_turns(contenders, stream, self._options.repeats, self._say, beginning)
+        self.measurements += measured.values()
+        return measured
 
     def _flatness(
         self,
@@ -328,15 +328,15 @@ def _done(
 ) -> list[Comparison]:
     """A part's comparisons, said at once. A part that fails leaves the others their figures."""
     try:
-        found = part(bench)
+        comparisons = part(bench)
     except Exception as error:
         reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        found = [Comparison(f"part {name}", "–", "–", None, reason=reason)]
-    for comparison in found:
+        comparisons = [Comparison(f"part {name}", "–", "–", None, reason=reason)]
+    for comparison in comparisons:
         say(
             f"= {comparison.name}: {comparison.weft} | {comparison.peer} | {comparison.shown_value}"
         )
-    return found
+    return comparisons
 
 
 def main(

@@ -38,13 +38,13 @@ def document(outline: Outline, only: str | None = None) -> dict[str, Any]:
 
 
 def _part(outline: Outline, name: str) -> dict[str, Any]:
-    found = outline.find(name)
+    named = outline.find(name)
     body: dict[str, Any] = {"format": FORMAT, "query": name}
-    if found is None:
+    if named is None:
         return body | {"status": "not in a plan"}
-    if isinstance(found, FallbackNote):
-        return body | {"status": "fallback", **_fallback(found)}
-    stream, query = found
+    if isinstance(named, FallbackNote):
+        return body | {"status": "fallback", **_fallback(named)}
+    stream, query = named
     group = stream.group_of(query)
     return body | {
         "status": "shared",
@@ -213,11 +213,11 @@ def _measured(stream: StreamView, measured: Measured) -> dict[str, Any]:
         },
         "retired_nodes": [
             {
-                "id": each.node.id,
-                "queries": [stream.plan.query_by_id[name].name for name in each.queries],
-                "state_rows": measured.state_rows_by_node.get(each.node.id, 0),
+                "id": retired.node.id,
+                "queries": [stream.plan.query_by_id[name].name for name in retired.queries],
+                "state_rows": measured.state_rows_by_node.get(retired.node.id, 0),
             }
-            for each in stream.plan.retired
+            for retired in stream.plan.retired
         ],
         "seconds": measured.seconds,
         "groups_per_fragment": measured.keys,

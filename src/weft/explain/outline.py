@@ -203,11 +203,11 @@ class StreamView:
 
     @cached_property
     def _nodes_by_query(self) -> dict[str, list[NodeView]]:
-        found: dict[str, list[NodeView]] = {query.id: [] for query in self.plan.queries}
+        nodes: dict[str, list[NodeView]] = {query.id: [] for query in self.plan.queries}
         for node in self.nodes:
             for query in node.readers:
-                found[query.id].append(node)
-        return found
+                nodes[query.id].append(node)
+        return nodes
 
 
 @dataclass(frozen=True)
@@ -241,12 +241,16 @@ def outline(
     streams: list[StreamView] = []
     nodes = groups = 0
     for plan in plans:
-        known = (statistics or {}).get(plan.stream.name)
+        measured_statistics = (statistics or {}).get(plan.stream.name)
         counted = counts.get(plan.stream.name)
-        at = _rate(rate, counted, known)
+        at = _rate(rate, counted, measured_statistics)
         view = _stream(plan, at, counted, nodes, groups)
         nodes, groups = nodes + len(view.nodes), groups + len(view.groups)
-        streams.append(replace(view, statistics=known) if known and known.known else view)
+        streams.append(
+            replace(view, statistics=measured_statistics)
+            if measured_statistics and measured_statistics.known
+            else view
+        )
     return Outline(tuple(streams), tuple(fallbacks))
 
 
@@ -265,29 +269,31 @@ def _stream(
     for group in plan.groups:
         for node_id, queries in readers_by_node(plan, group).items():
             readers[node_id] += queries
-    order = {query.id: place for place, query in enumerate(plan.queries)}
+    order = {query.id: position for position, query in enumerate(plan.queries)}
     coarse: dict[Fragments, FragmentRate] = {}
     labels = {node.id: f"N{number}" for number, node in enumerate(plan.nodes, nodes + 1)}
     views = []
     for node in plan.nodes:
         label = labels[node.id]
-        own = []
+        node_groups = []
         for group in plan.groups:
             if group.node == node.id:
                 groups += 1
                 members = tuple(plan.query_by_id[name] for name in group.queries)
-                known, predicate = _number(node, group.predicate)
+                number, predicate = _number(node, group.predicate)
                 read = costs[node.id].fragments
                 if group.fragments is not None:
                     read = coarse.setdefault(group.fragments, fragment_rate(group.fragments))
                 view = GroupView(
-                    f"G{groups}", label, known, predicate, members, read, group.fragments
+                    f"G{groups}", label, number, predicate, members, read, group.fragments
                 )
-                own.append(view)
+                node_groups.append(view)
         reading = tuple(sorted(readers[node.id], key=lambda query: order[query.id]))
         named = _partials(node, reading, plan)
         above = None if node.parent is None else labels[node.parent]
-        views.append(NodeView(label, node, costs[node.id], named, reading, tuple(own), above))
+        views.append(
+            NodeView(label, node, costs[node.id], named, reading, tuple(node_groups), above)
+        )
     sharing = replace(plan.sharing, rate=rate)
     if measured is not None and measured.keys:
         sharing = replace(sharing, keys=measured.keys)
@@ -311,8 +317,8 @@ def _rate(
 def _number(node: Node, predicate: str | None) -> tuple[str | None, str | None]:
     if predicate is None:
         return None, None
-    for number, known in enumerate(node.predicates, 1):
-        if known.sql == predicate:
+    for number, candidate in enumerate(node.predicates, 1):
+        if candidate.sql == predicate:
             return f"P{number}", readable(predicate)
     return None, readable(predicate)
 

@@ -57,8 +57,8 @@ def summary(outline: Outline) -> str:
         lines.append(f"{_head(stream)} share {nodes} and {counted(groups, 'weave group')}")
         for node in stream.nodes:
             reads = counted(len(node.readers), "query", "queries")
-            made = _rate_text(node.cost.fragments, f"fragments per key and {stream.axis.per}")
-            lines.append(f"  {node.label}  {node.title}: {reads}, {made}")
+            fragments = _rate_text(node.cost.fragments, f"fragments per key and {stream.axis.per}")
+            lines.append(f"  {node.label}  {node.title}: {reads}, {fragments}")
         lines += [*_costs(stream), _chosen(stream)]
     lines += _fallbacks(outline.fallbacks)
     return "\n".join(lines)
@@ -66,16 +66,16 @@ def summary(outline: Outline) -> str:
 
 def query_text(outline: Outline, name: str) -> str:
     """One query's part of the plan."""
-    found = outline.find(name)
-    if found is None:
+    named = outline.find(name)
+    if named is None:
         return f"query {name} is in no plan: it is quarantined or rejected (see its status)"
-    if isinstance(found, FallbackNote):
+    if isinstance(named, FallbackNote):
         return (
             f"query {name} (fallback)\n"
-            f"  runs by itself on stream {found.stream}, as a plain streaming query\n"
-            f"  because {found.reason}"
+            f"  runs by itself on stream {named.stream}, as a plain streaming query\n"
+            f"  because {named.reason}"
         )
-    return "\n".join(_query(*found))
+    return "\n".join(_query(*named))
 
 
 def _head(stream: StreamView) -> str:
@@ -127,8 +127,8 @@ def _node(node: NodeView, axis: Axis) -> Iterator[str]:
             shown.append(f"… and {len(predicates) - _PREDICATES:,} more")
         else:
             shown = predicates
-        for place, predicate in enumerate(shown):
-            yield from _item("predicates" if place == 0 else "", predicate)
+        for number, predicate in enumerate(shown):
+            yield from _item("predicates" if number == 0 else "", predicate)
         yield from _item("index", _index(node))
     labels = ["count of rows", *(partial.label for partial in node.partials)]
     yield from _item("partials", ", ".join(labels))
@@ -172,12 +172,12 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _fragments(fragments: Fragments, rate: FragmentRate, axis: Axis) -> str:
-    made = _rate_text(rate, f"per key and {axis.per}")
+    rate_text = _rate_text(rate, f"per key and {axis.per}")
     if fragments.pane:
         offset = f" + {axis.length(fragments.offset)}" if fragments.offset else ""
-        return f"base panes of {axis.length(fragments.pane)}{offset}; {made}"
+        return f"base panes of {axis.length(fragments.pane)}{offset}; {rate_text}"
     ends = ", ".join(text.replace(" ", _KEPT) for text in axis.edges(*fragments.classes))
-    return f"end {ends}; {made}"
+    return f"end {ends}; {rate_text}"
 
 
 def _rate_text(rate: FragmentRate, unit: str) -> str:
@@ -215,7 +215,7 @@ def _chosen(stream: StreamView) -> str:
     """Who chose the weave groups, and what they cost by weft's own model."""
     sharing, took = stream.plan.sharing, stream.seconds
     levels = (took.level1, took.level2, took.level3, took.results)
-    parts = " + ".join(f"{1000 * each:.2g}" for each in levels)
+    parts = " + ".join(f"{1000 * seconds:.2g}" for seconds in levels)
     return (
         f"    groups by {sharing.optimizer} ({sharing.model}); {1000 * took.total:.2g} ms of work "
         f"per {stream.axis.per}: levels 1 to 3 and results {parts}"
@@ -240,9 +240,9 @@ def _measured(stream: StreamView, measured: Measured) -> Iterator[str]:
     for node in stream.nodes:
         held = measured.state_rows_by_node.get(node.node.id, 0)
         yield from _item("", f"{node.label}  {counted(held, 'fragment')} open")
-    for each in stream.plan.retired:
-        held = measured.state_rows_by_node.get(each.node.id, 0)
-        readers = counted(len(each.queries), "query", "queries")
+    for retired in stream.plan.retired:
+        held = measured.state_rows_by_node.get(retired.node.id, 0)
+        readers = counted(len(retired.queries), "query", "queries")
         yield from _item("", f"retired, still read by {readers}: {counted(held, 'fragment')} open")
 
 
@@ -292,8 +292,8 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
     aggregates = [aggregate_label(aggregate) for aggregate in query.aggregates]
     yield from _item("aggregates", ", ".join(aggregates) or "none")
     if query.having is not None:
-        names = {f"a{place}": label for place, label in enumerate(aggregates)}
-        names |= {f"k{place}": readable(key.sql) for place, key in enumerate(query.keys)}
+        names = {f"a{number}": label for number, label in enumerate(aggregates)}
+        names |= {f"k{number}": readable(key.sql) for number, key in enumerate(query.keys)}
         yield from _item("having", scalar_text(query.having, names))
     yield from _item("results", ", ".join(f"{c.name} {c.type}" for c in query.columns))
     since = plan.complete_from.get(query.id)
@@ -303,8 +303,8 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
         others = [name for name in node.names if name != query.name]
         with_whom = f", with {_names(others)}" if others else ", with no other query"
         yield from _item("reads", f"{node.label}  {node.title}{with_whom}")
-        made = _fragments(node.node.fragments, node.cost.fragments, axis)
-        yield from _item("", f"fragments {made}")
+        fragments = _fragments(node.node.fragments, node.cost.fragments, axis)
+        yield from _item("", f"fragments {fragments}")
         for partial in node.partials:
             if query.name in partial.readers:
                 more = len(partial.readers) - 1

@@ -80,7 +80,7 @@ def edges_text(classes: Iterable[EdgeClass], length: Callable[[int], str] = dura
     residues: dict[int, list[int]] = {}
     for edge in classes:
         residues.setdefault(edge.slide, []).append(edge.residue)
-    return [edge_text(slide, found, length) for slide, found in residues.items()]
+    return [edge_text(slide, of_slide, length) for slide, of_slide in residues.items()]
 
 
 def _offset(micros: int, length: Callable[[int], str]) -> str:
@@ -143,7 +143,7 @@ def readable(sql: str) -> str:
     >>> readable("((`price` >= 10) AND (`a b` = '`x`'))")
     "(price >= 10) AND (`a b` = '`x`')"
     """
-    text = _QUOTED.sub(lambda found: found["name"] or found["number"] or found[0], sql)
+    text = _QUOTED.sub(lambda match: match["name"] or match["number"] or match[0], sql)
     while text.startswith("(") and _closing(text) == len(text) - 1:
         text = text[1:-1]
     return text
@@ -153,9 +153,9 @@ def _closing(text: str) -> int:
     """Where the bracket that opens a text is closed; -1 if it is not."""
     depth = 0
     position = 0
-    for found in re.finditer(r"'(?:\\.|[^'\\])*'|`[^`]*`|[()]", text):
-        position = found.start()
-        depth += {"(": 1, ")": -1}.get(found[0], 0)
+    for match in re.finditer(r"'(?:\\.|[^'\\])*'|`[^`]*`|[()]", text):
+        position = match.start()
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
         if depth == 0:
             return position
     return -1
@@ -180,9 +180,9 @@ def _named(scalar: Scalar, names: Mapping[str, str]) -> Scalar:
     if isinstance(scalar, Call):
         arguments = tuple(_named(argument, names) for argument in scalar.arguments)
         return replace(scalar, arguments=arguments)
-    return Opaque(_NAME.sub(lambda found: _put(found, names), scalar.sql), (), scalar.type)
+    return Opaque(_NAME.sub(lambda match: _put(match, names), scalar.sql), (), scalar.type)
 
 
-def _put(found: re.Match[str], names: Mapping[str, str]) -> str:
-    name = found["name"]
-    return names.get(name, name) if name else found[0]
+def _put(match: re.Match[str], names: Mapping[str, str]) -> str:
+    name = match["name"]
+    return names.get(name, name) if name else match[0]

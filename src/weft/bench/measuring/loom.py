@@ -81,5 +81,5 @@ def shared(
     """Register the queries in a new checkpoint and measure them; registering is outside, and
     measured for itself."""
     w, registering = opened(spark, source, queries, fresh(work / "weft"), **settings)
-    found = measured(spark, w, name)
-    return replace(found, details={**found.details, "registering": registering})
+    measurement = measured(spark, w, name)
+    return replace(measurement, details={**measurement.details, "registering": registering})
