@@ -8,9 +8,9 @@ import pytest
 
 from weft.bench.peers import flink
 from weft.bench.peers.flink import FlinkUnavailableError, check_counts, flink_folder, install
-from weft.workloads.windows import Window
+from weft.workloads.windows import MillisecondWindow
 
-WINDOWS = [Window(2000, 1000), Window(3000, 3000)]
+WINDOWS = [MillisecondWindow(2000, 1000), MillisecondWindow(3000, 3000)]
 
 
 def write(folder: Path, *lines: str) -> None:

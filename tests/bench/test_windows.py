@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.bench.windows import PARTS, Options, run
+from weft.bench.windows import PARTS, WindowsOptions, run
 
 
 def test_parts_are_named() -> None:
@@ -14,6 +14,6 @@ def test_parts_are_named() -> None:
 
 
 def test_batches_divide_the_rows_and_are_large_enough_by_default() -> None:
-    assert Options().batch_millions >= 2
+    assert WindowsOptions().batch_millions >= 2
     with pytest.raises(ValueError, match="evenly"):
-        Options(rows_millions=5, batch_millions=2)
+        WindowsOptions(rows_millions=5, batch_millions=2)

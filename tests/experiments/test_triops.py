@@ -12,7 +12,7 @@ from weft.experiments.reproduction import Data
 from weft.experiments.triops.charts import model_chart, rate_chart, spark_chart
 from weft.experiments.triops.claims import claims_and_details
 from weft.experiments.triops.figures import TITLES, query_sweep, rate_sweep
-from weft.experiments.triops.grid import Point, measure
+from weft.experiments.triops.grid import SimulatedPoint, measure
 from weft.experiments.triops.on_spark import PLANS, spark_claims, spark_data
 from weft.experiments.triops.parameters import FULL, MODEL_RATES, QUICK
 from weft.experiments.triops.simulation import TRI_OPS, TWO_OPS, Simulation, queries_of
@@ -21,17 +21,17 @@ from weft.optimizer.windows.optimizers import OPTIMIZERS
 
 
 @pytest.fixture(scope="module")
-def points() -> list[Point]:
+def points() -> list[SimulatedPoint]:
     return measure(QUICK, TITLES, lambda done, total, what: None)
 
 
 @pytest.fixture(scope="module")
-def rates(points: list[Point]) -> Data:
+def rates(points: list[SimulatedPoint]) -> Data:
     return rate_sweep(QUICK, points)
 
 
 @pytest.fixture(scope="module", params=MODEL_RATES)
-def models(request: pytest.FixtureRequest, points: list[Point]) -> Data:
+def models(request: pytest.FixtureRequest, points: list[SimulatedPoint]) -> Data:
     return query_sweep(request.param, QUICK, points)
 
 
@@ -93,7 +93,7 @@ def test_costs_are_those_of_the_optimizers_plans(guess: Guess, rate: float) -> N
             assert plan.cost(model, rate) == pytest.approx(float(whole.under(model).cost), rel=1e-9)
 
 
-def test_what_triops_saves_is_the_closed_form(points: list[Point]) -> None:
+def test_what_triops_saves_is_the_closed_form(points: list[SimulatedPoint]) -> None:
     for point in points:
         plan, rate = point.weaveshare, point.rate
         count, final = len(plan.groups), sum(edges * overlap for edges, overlap in plan.groups)
@@ -117,7 +117,7 @@ def test_figure_10_is_normalized_to_weaveshare(rates: Data) -> None:
             assert ratio == pytest.approx(tri / woven)
 
 
-def test_triweave_groups_do_not_depend_on_the_rate(points: list[Point]) -> None:
+def test_triweave_groups_do_not_depend_on_the_rate(points: list[SimulatedPoint]) -> None:
     by_workload: dict[Any, set[Any]] = {}
     for point in points:
         groups = by_workload.setdefault((point.guess, point.seed, point.queries), set())
@@ -176,7 +176,7 @@ def test_charts_are_drawn_from_data_that_was_read_back(rates: Data, models: Data
         assert data["title"] in json.dumps(again)
 
 
-def test_every_guess_is_in_the_report_and_every_claim_judged(points: list[Point]) -> None:
+def test_every_guess_is_in_the_report_and_every_claim_judged(points: list[SimulatedPoint]) -> None:
     claims, details = claims_and_details(QUICK, points, list(TITLES))
     assert len(claims) == 12
     for guess in QUICK.guesses:
@@ -184,7 +184,7 @@ def test_every_guess_is_in_the_report_and_every_claim_judged(points: list[Point]
     assert all(each.ours and each.verdict and each.reason for each in claims)
 
 
-def test_a_figure_alone_has_only_its_claims(points: list[Point]) -> None:
+def test_a_figure_alone_has_only_its_claims(points: list[SimulatedPoint]) -> None:
     texts = [each.claim for each in claims_and_details(QUICK, points, ["fig12"])[0]]
     assert any("40 to 60 %" in text for text in texts)
     assert not any("figure 10" in text or "higher rates" in text for text in texts)

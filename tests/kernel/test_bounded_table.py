@@ -16,7 +16,7 @@ from weft.errors import WeftError
 from weft.experiments.memory.bounded_table import Measures, Table, bounded, colliding
 from weft.experiments.memory.node_codes import encode
 from weft.experiments.memory.tree_run import TreeRun, run_tree
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, GroupBySet
 from weft.optimizer.groupby.trees.greedy_tree import changes
 
 ATTRIBUTES = ("a", "b", "c", "d")
@@ -63,7 +63,7 @@ def made(data: list[tuple[Any, ...]]) -> tuple[pa.Table, Measures]:
 
 
 def run(
-    tree: AggregateTree, held: dict[Node, float], data: list[tuple[Any, ...]], table: Table
+    tree: AggregateTree, held: dict[GroupBySet, float], data: list[tuple[Any, ...]], table: Table
 ) -> tuple[TreeRun, pa.Table]:
     given_, measures = made(data)
     return run_tree(tree, held, encode(given_, ATTRIBUTES), measures, table), given_
@@ -114,11 +114,13 @@ def test_results_are_those_of_a_plain_group_by(
 
 
 def row_by_row(
-    tree: AggregateTree, held: dict[Node, float], data: list[tuple[Any, ...]]
+    tree: AggregateTree, held: dict[GroupBySet, float], data: list[tuple[Any, ...]]
 ) -> tuple[int, int]:
     """The paper's execution, written down: every eviction goes down at once."""
     place = {name: number for number, name in enumerate(ATTRIBUTES)}
-    content: dict[Node, OrderedDict[Any, None]] = {b.node: OrderedDict() for _, b in tree.walk()}
+    content: dict[GroupBySet, OrderedDict[Any, None]] = {
+        b.node: OrderedDict() for _, b in tree.walk()
+    }
     counted = [0, 0]
 
     def insert(branch: Branch, row: tuple[Any, ...], phase: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from weft.workloads.events import KEYS, RATE
 from weft.workloads.windows import (
     SLIDE_SWEEP_SECONDS,
-    Window,
+    MillisecondWindow,
     WindowQuery,
     hundred_hopping,
     random_tumbling,
@@ -64,5 +64,5 @@ def test_slide_sweep_goes_down_to_a_quarter_of_a_second() -> None:
 
 
 def test_a_query_prints_as_spark_sql() -> None:
-    sql = WindowQuery("q", Window(60_000, 250)).sql
+    sql = WindowQuery("q", MillisecondWindow(60_000, 250)).sql
     assert "window(ts, '60000 milliseconds', '250 milliseconds')" in sql

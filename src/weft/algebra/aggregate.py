@@ -207,7 +207,7 @@ def _extreme(operation: str, value: str, type_: SqlType) -> Partial:
 def _ordered_by(aggregate: Aggregate, time: str, condition: str | None) -> Partial:
     """first and last order by (event time, value), min_by and max_by by (order, time, value).
 
-    Every field of a struct is made nullable by nature; a NULL struct is no candidate.
+    Every field of a struct may be NULL; a struct that is NULL itself is not a candidate.
     """
     value = aggregate.arguments[0]
     carried = f"{stored(value.sql, value.type)} AS value"

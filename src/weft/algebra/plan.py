@@ -65,7 +65,7 @@ class Node:
     the keys and `selectors`, the attributes that its predicates select by, and so is the same in
     every version that has such a node. The first `group_keys` keys are the group; a node for
     count(distinct x) has x after them. A node with `members` is for these queries only (TwoOps: one
-    sub-aggregation per weave group), and its id names them, too.
+    sub-aggregation per weave group), and its id names them as well.
 
     An `intermediate` is read by no query, only by other nodes; its fragments live for one step.
     """

@@ -51,7 +51,7 @@ def run(say: Callable[[str], None] = lambda _: None, epochs: int = EPOCHS) -> Re
         passed = keyed.mapInArrow(_table(entries), "key bigint, n bigint, bytes bigint")
         merged = passed.groupBy("key").agg(F.sum("n"), F.sum("bytes"))
         contenders[f"a table of {entries:,} entries, then Spark"] = merged
-    found: dict[str, list[Measurement]] = {name: [] for name in contenders}
+    measurements: dict[str, list[Measurement]] = {name: [] for name in contenders}
     spilled: dict[str, int] = {}
     for turn in range(REPEATS + 1):
         for name, frame in contenders.items():
@@ -61,17 +61,17 @@ def run(say: Callable[[str], None] = lambda _: None, epochs: int = EPOCHS) -> Re
             spilled[name] = _spilled_bytes(spark) - before
             say(f"turn {turn}, {name}: {seconds:.1f} s, {spilled[name] / 1e6:.0f} MB spilled")
             if turn:
-                found[name].append(Measurement(name, rows, (seconds,)))
-    medians = {name: combine(runs) for name, runs in found.items()}
+                measurements[name].append(Measurement(name, rows, (seconds,)))
+    medians = {name: combine(runs) for name, runs in measurements.items()}
     alone = medians.pop("Spark alone")
     comparisons = [
         Comparison(
             f"{name}, against Spark alone",
-            rate(each),
+            rate(measurement),
             rate(alone),
-            each.rows_per_second / alone.rows_per_second,
+            measurement.rows_per_second / alone.rows_per_second,
         )
-        for name, each in medians.items()
+        for name, measurement in medians.items()
     ]
     return Report(
         title="weft bench bounded",
@@ -93,7 +93,7 @@ def _spilled_bytes(spark: SparkSession) -> int:
     quantiles = context._gateway.new_array(context._gateway.jvm.double, 0)  # type: ignore[union-attr]
     store = context._jsc.sc().statusStore()
     stages = store.stageList(None, False, False, quantiles, None)
-    return sum(stages.apply(place).memoryBytesSpilled() for place in range(stages.size()))
+    return sum(stages.apply(number).memoryBytesSpilled() for number in range(stages.size()))
 
 
 def _native(rows: DataFrame) -> DataFrame:
@@ -102,18 +102,18 @@ def _native(rows: DataFrame) -> DataFrame:
 
 def _table(entries: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def passed_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = [batch for batch in batches if batch.num_rows]
-        if not own:
+        filled = [batch for batch in batches if batch.num_rows]
+        if not filled:
             return
-        table = pa.Table.from_batches(own)
+        table = pa.Table.from_batches(filled)
         keys, codes = np.unique(table.column("key").to_numpy(), return_inverse=True)
         values = table.column("bytes").to_numpy().astype(np.int64)
         measures = Measures.of(len(codes), {"n": ("count", None), "bytes": ("sum", values)})
         given = Passed(codes, measures.whole, measures.real, len(codes))
-        found = bounded(codes, given, measures, entries, len(keys))
-        columns = measures.columns(found.whole, found.real)
+        passed = bounded(codes, given, measures, entries, len(keys))
+        columns = measures.columns(passed.whole, passed.real)
         yield pa.RecordBatch.from_arrays(
-            [pa.array(keys[found.groups]), pa.array(columns["n"]), pa.array(columns["bytes"])],
+            [pa.array(keys[passed.groups]), pa.array(columns["n"]), pa.array(columns["bytes"])],
             ["key", "n", "bytes"],
         )
 

@@ -56,7 +56,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class CalibrationOptions:
     """How much is measured."""
 
     millions: int = 12
@@ -66,7 +66,7 @@ class Options:
     """Open fragments of each key in the kernel's part, one for each second."""
 
 
-def measure(options: Options, say: Callable[[str], None]) -> Constants:
+def measure(options: CalibrationOptions, say: Callable[[str], None]) -> Constants:
     """The constants of this machine."""
     say("levels 2 and 3 on made-up fragments")
     kernel = _Kernel(options.seconds)
@@ -147,7 +147,7 @@ def _state(plan: SharedPlan, seconds: int) -> tuple[NodeState, Encoders]:
     return load(pa.table(columns), node, encoders).rows, encoders
 
 
-def _row(options: Options) -> float:
+def _row(options: CalibrationOptions) -> float:
     """Level 1 per row, of the second of two runs in one session."""
     spark = session("weft bench calibrate")
     with tempfile.TemporaryDirectory(prefix="weft-calibrate-") as name:
@@ -156,15 +156,15 @@ def _row(options: Options) -> float:
         stream = store_events(spark, work / "events", rows, options.millions)
         for _ in range(2):
             source = stream.open(spark, options.batch_millions)
-            found = loom.shared(spark, source, [HOUR_BY_MINUTE], work, "calibrate")
-    return float(found.details["weft level1"]) / rows
+            measured = loom.shared(spark, source, [HOUR_BY_MINUTE], work, "calibrate")
+    return float(measured.details["weft level1"]) / rows
 
 
 def main(json: bool = False) -> Constants:
     """Measure, keep and print."""
     progress = Console(stderr=True)
     before = calibrated()
-    constants = measure(Options(), lambda line: progress.print(line, style="dim"))
+    constants = measure(CalibrationOptions(), lambda line: progress.print(line, style="dim"))
     path = save(constants)
     console = Console()
     if json:

@@ -66,9 +66,9 @@ def _reach(phase: str) -> None:
 def main(folder: str, schema: str, files_per_batch: int, count: int, engine: str) -> None:
     """What the new process does."""
     from weft.bench.measuring.session import session
-    from weft.workloads.windows import Window, WindowQuery, thousand_sliding
+    from weft.workloads.windows import MillisecondWindow, WindowQuery, thousand_sliding
 
-    first = WindowQuery("first", Window(10_000, 10_000))
+    first = WindowQuery("first", MillisecondWindow(10_000, 10_000))
     queries = [first, *thousand_sliding(count - 1)]
     _reach("imports")
     spark = session("weft bench: first result")

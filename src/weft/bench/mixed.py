@@ -56,7 +56,7 @@ MOST_OVERLAP = 6
 
 
 @dataclass(frozen=True)
-class Options:
+class MixedOptions:
     """How much is run. A file of bids or records holds a million rows, one of flows an epoch."""
 
     rows_millions: int = 24
@@ -78,7 +78,7 @@ class Options:
 class MixedBench:
     """The parts of the benchmark, each measured when asked for, and kept."""
 
-    def __init__(self, spark: SparkSession, options: Options, say: Say) -> None:
+    def __init__(self, spark: SparkSession, options: MixedOptions, say: Say) -> None:
         self._spark, self._options, self._say = spark, options, say
         self._work = options.work
         self.measurements: list[Measurement] = []
@@ -87,10 +87,10 @@ class MixedBench:
         """A thousand mixed queries with few keys: the floor, and plain Spark."""
         stream = self._bids(FEW, self._options.rows_millions)
         queries = mixed_queries(QUERIES)
-        found = self._take_turns(
+        measured = self._take_turns(
             {"floor": self._floor, "weft": self._weft("weft, 1000 mixed queries", queries)}, stream
         )
-        ours, lowest = found["weft"], found["floor"]
+        ours, lowest = measured["weft"], measured["floor"]
         plain = self._plain(queries, stream)
         return [
             Comparison(
@@ -115,14 +115,14 @@ class MixedBench:
         """The thousand mixed queries with steps beside each other, and one after the other."""
         stream = self._bids(FEW, self._options.rows_millions)
         queries = mixed_queries(QUERIES)
-        found = self._take_turns(
+        measured = self._take_turns(
             {
                 "beside": self._weft("weft, steps beside each other", queries),
                 "after": self._weft("weft, steps one after the other", queries, overlap=False),
             },
             stream,
         )
-        beside, after = found["beside"], found["after"]
+        beside, after = measured["beside"], measured["after"]
         ratio = beside.rows_per_second / after.rows_per_second
         name = "1000 mixed queries, steps beside each other"
         return [Comparison(name, rate(beside), f"one after the other: {rate(after)}", ratio)]
@@ -132,8 +132,8 @@ class MixedBench:
         stream = self._bids(MANY, self._options.many_millions)
         queries = mixed_queries(QUERIES, MANY)
         runs = {"floor": self._floor, "weft": self._weft("weft, 1000 mixed, many keys", queries)}
-        found = self._take_turns(runs, stream, repeats=1, warm=False)
-        ours, lowest = found["weft"], found["floor"]
+        measured = self._take_turns(runs, stream, repeats=1, warm=False)
+        ours, lowest = measured["weft"], measured["floor"]
         ratio = ours.rows_per_second / lowest.rows_per_second
         name = "1000 mixed queries, many keys, against the floor"
         return [Comparison(name, rate(ours), rate(lowest), ratio)]
@@ -151,12 +151,12 @@ class MixedBench:
         stream = self._flows()
         queries = pair_queries()
         epochs = self._options.epochs
-        found = self._take_turns(
+        measured = self._take_turns(
             {"weft": self._weft("weft, 78 pairs", queries, epochs), "sets": self._grouping_sets},
             stream,
             repeats=1,
         )
-        ours, theirs = found["weft"], found["sets"]
+        ours, theirs = measured["weft"], measured["sets"]
         return [
             Comparison(
                 "78 pair queries against GROUPING SETS",
@@ -215,14 +215,14 @@ class MixedBench:
     def _rules(self, name: str, queries: Sequence[NamedQuery], target: float) -> Comparison:
         rows = self._options.rows_millions
         stream = store_records(self._spark, self._work / "records", rows * MILLION, rows)
-        found = self._take_turns(
+        measured = self._take_turns(
             {
                 "one": self._weft(f"weft, one of {name}", queries[:1]),
                 "all": self._weft(f"weft, {name}", queries),
             },
             stream,
         )
-        one, many = found["one"], found["all"]
+        one, many = measured["one"], measured["all"]
         ratio = one.rows_per_second / many.rows_per_second
         title = f"{name}, against one: times slower"
         return Comparison(title, rate(many), f"one: {rate(one)}", ratio, "at most", target)
@@ -273,13 +273,13 @@ class MixedBench:
         self._say(f"plain Spark: {len(chosen)} of {len(queries)} queries")
         plain_spark(self._spark, stream.first(1), 1, chosen, self._work)
         beginning = stream.first(options.plain_batches * options.batch_millions)
-        found = plain_spark(self._spark, beginning, options.batch_millions, chosen, self._work)
-        self.measurements.append(found)
+        measured = plain_spark(self._spark, beginning, options.batch_millions, chosen, self._work)
+        self.measurements.append(measured)
         times = len(queries) / len(chosen)
         return replace(
-            found,
+            measured,
             name=f"plain Spark, {len(queries)} queries, extrapolated",
-            seconds=tuple(second * times for second in found.seconds),
+            seconds=tuple(second * times for second in measured.seconds),
         )
 
     def _grouping_sets(self, stream: StoredStream) -> Measurement:
@@ -289,10 +289,10 @@ class MixedBench:
         rows = self._spark.read.schema(stream.schema).parquet(*map(str, stream.paths()))
         rows = rows.select(F.window("ts", "5 minutes").alias("window"), *ATTRIBUTES, "bytes")
         sets = [[F.col("window"), *map(F.col, sorted(pair))] for pair in PAIRS]
-        found = rows.groupingSets(sets, "window", *ATTRIBUTES).agg(
+        aggregated = rows.groupingSets(sets, "window", *ATTRIBUTES).agg(
             F.grouping_id().alias("pair"), F.count("*").alias("n"), F.sum("bytes").alias("total")
         )
-        found.write.parquet(str(folder / "out"))
+        aggregated.write.parquet(str(folder / "out"))
         seconds = time.perf_counter() - started
         return Measurement("Spark, GROUPING SETS of 78 pairs", stream.rows, (seconds,))
 
@@ -306,9 +306,9 @@ class MixedBench:
         """Let every contender read the whole stream once to warm up, as streams are that have run for a
         while; then let them take turns."""
         turns = repeats or self._options.repeats
-        found = take_turns(contenders, stream, turns, self._say, stream if warm else None)
-        self.measurements += found.values()
-        return found
+        measured = take_turns(contenders, stream, turns, self._say, stream if warm else None)
+        self.measurements += measured.values()
+        return measured
 
 
 def pair_queries() -> list[NamedQuery]:
@@ -335,19 +335,23 @@ PARTS: Mapping[str, Callable[[MixedBench], list[Comparison]]] = {
 
 
 def run(
-    options: Options | None = None, only: Sequence[str] | None = None, say: Say = lambda _: None
+    options: MixedOptions | None = None,
+    only: Sequence[str] | None = None,
+    say: Say = lambda _: None,
 ) -> Report:
     """Measure the parts (all, or those named in ``only``) and report."""
-    options = options or Options()
+    options = options or MixedOptions()
     spark = session("weft bench mixed", tasks=options.tasks)
     bench = MixedBench(spark, options, say)
     comparisons: list[Comparison] = []
     for name, part in PARTS.items():
         if only is None or name in only:
-            found = part(bench)
-            for each in found:
-                say(f"= {each.name}: {each.weft} | {each.peer} | {each.shown_value}")
-            comparisons += found
+            compared = part(bench)
+            for comparison in compared:
+                say(
+                    f"= {comparison.name}: {comparison.weft} | {comparison.peer} | {comparison.shown_value}"
+                )
+            comparisons += compared
     return Report(
         title="weft bench mixed",
         machine=machine(spark),
@@ -372,7 +376,7 @@ def main(
 ) -> Report:
     """What the command does: progress on standard error, the report on standard output."""
     progress = Console(stderr=True)
-    options = Options(rows_millions=rows_millions, tasks=tasks)
+    options = MixedOptions(rows_millions=rows_millions, tasks=tasks)
     if work is not None:
         options = replace(options, work=work)
 

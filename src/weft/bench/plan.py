@@ -63,7 +63,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Point:
+class PlannedPoint:
     """One plan."""
 
     setting: str
@@ -116,7 +116,7 @@ TARGETS = (
 MOST_MEGABYTES = 1024
 
 
-def measure(setting: str, optimizer: str, queries: int) -> Point:
+def measure(setting: str, optimizer: str, queries: int) -> PlannedPoint:
     """Plan one workload in this process."""
     table = SETTINGS[setting].windows(queries)
     started = time.perf_counter()
@@ -124,7 +124,7 @@ def measure(setting: str, optimizer: str, queries: int) -> Point:
     plan = OPTIMIZERS[optimizer](workload, RATE)
     cost = float(plan.cost)
     seconds = time.perf_counter() - started
-    return Point(
+    return PlannedPoint(
         setting=setting,
         optimizer=optimizer,
         queries=queries,
@@ -150,7 +150,7 @@ def _peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure_apart(setting: str, optimizer: str, queries: int) -> Point:
+def measure_apart(setting: str, optimizer: str, queries: int) -> PlannedPoint:
     """The same in a new process."""
     program = (
         "import json, sys; from dataclasses import asdict; from weft.bench.plan import measure; "
@@ -162,10 +162,10 @@ def measure_apart(setting: str, optimizer: str, queries: int) -> Point:
         text=True,
         check=True,
     )
-    return Point(**json.loads(done.stdout))
+    return PlannedPoint(**json.loads(done.stdout))
 
 
-def run(only: Sequence[str] | None = None, say: Say = lambda _: None) -> list[Point]:
+def run(only: Sequence[str] | None = None, say: Say = lambda _: None) -> list[PlannedPoint]:
     """All points of the settings named in ``only``, or of all."""
     points = []
     for name, setting in SETTINGS.items():
@@ -179,12 +179,12 @@ def run(only: Sequence[str] | None = None, say: Say = lambda _: None) -> list[Po
     return points
 
 
-def report(points: Sequence[Point]) -> Report:
+def report(points: Sequence[PlannedPoint]) -> Report:
     """Targets and what was reached."""
-    found = {(p.setting, p.optimizer, p.queries): p for p in points}
+    point_of = {(p.setting, p.optimizer, p.queries): p for p in points}
     comparisons = []
     for target in TARGETS:
-        point = found.get((target.setting, target.optimizer, target.queries))
+        point = point_of.get((target.setting, target.optimizer, target.queries))
         if point is not None:
             title = SETTINGS[target.setting].title
             comparisons.append(
@@ -218,7 +218,7 @@ def report(points: Sequence[Point]) -> Report:
 
 def main(
     json: bool = False, only: Sequence[str] | None = None, work: Path | None = None
-) -> list[Point]:
+) -> list[PlannedPoint]:
     """What the command does; plots go to ``work``, or into the current folder."""
     from weft.bench.plan_chart import save
 
@@ -236,14 +236,14 @@ def main(
     return points
 
 
-def to_json(points: Sequence[Point]) -> str:
+def to_json(points: Sequence[PlannedPoint]) -> str:
     """The report, with every point."""
     whole: dict[str, Any] = json.loads(report(points).to_json())
     del whole["measurements"]
     return json.dumps(whole | {"points": [asdict(point) for point in points]}, indent=2)
 
 
-def _table(points: Sequence[Point]) -> Table:
+def _table(points: Sequence[PlannedPoint]) -> Table:
     table = Table(title="plans", title_justify="left")
     for heading in ("windows", "optimizer", "queries", "edge sets", "groups", "cost", "gap"):
         table.add_column(

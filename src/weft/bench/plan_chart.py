@@ -8,10 +8,10 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 
-from weft.bench.plan import SETTINGS, Point
+from weft.bench.plan import SETTINGS, PlannedPoint
 
 
-def save(points: Sequence[Point], folder: Path) -> list[Path]:
+def save(points: Sequence[PlannedPoint], folder: Path) -> list[Path]:
     """Draw the points into ``bench-plan.svg`` and ``bench-plan.png`` of a folder."""
     if not points:
         return []
@@ -23,7 +23,7 @@ def save(points: Sequence[Point], folder: Path) -> list[Path]:
     return paths
 
 
-def chart(points: Sequence[Point]) -> alt.HConcatChart:
+def chart(points: Sequence[PlannedPoint]) -> alt.HConcatChart:
     """One panel for each kind of workload, one line for each optimizer; both axes logarithmic."""
     panels = []
     for name in dict.fromkeys(point.setting for point in points):

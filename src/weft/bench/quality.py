@@ -53,8 +53,8 @@ WORKLOADS: dict[str, Draw] = {
 def excesses(draw: Draw, sets: int, cases: int, seed: int = 0) -> dict[str, list[float]]:
     """By how much greedy and search cost more than the optimum, relatively, case by case."""
     choose = random.Random(seed)
-    found: dict[str, list[float]] = {"greedy": [], "search": []}
-    while len(found["greedy"]) < cases:
+    excess: dict[str, list[float]] = {"greedy": [], "search": []}
+    while len(excess["greedy"]) < cases:
         windows = draw(choose, sets)
         workload = Workload.of(Windowed(str(i), window) for i, window in enumerate(windows))
         if len(workload.edge_sets) != sets:
@@ -70,9 +70,9 @@ def excesses(draw: Draw, sets: int, cases: int, seed: int = 0) -> dict[str, list
         search = LocalSearch(rates, price, 1.0, 0.0, rates.common())
         search.start(greedy)
         search.iterate(_WORK_PER_SET * sets)
-        found["greedy"].append(_cost(rates, price, greedy) / least - 1)
-        found["search"].append(_cost(rates, price, search.groups) / least - 1)
-    return found
+        excess["greedy"].append(_cost(rates, price, greedy) / least - 1)
+        excess["search"].append(_cost(rates, price, search.groups) / least - 1)
+    return excess
 
 
 def _cost(rates: SearchRates, price: float, groups: Sequence[Sequence[int]]) -> float:
@@ -95,28 +95,32 @@ class Quality:
 
 def qualities(only: Sequence[str] | None = None, sets: int = 9, cases: int = 60) -> list[Quality]:
     """Both of them on every kind of windows."""
-    found = []
+    measured = []
     for name, draw in WORKLOADS.items():
         if only is not None and name not in only:
             continue
         for who, above in excesses(draw, sets, cases).items():
             optimal = sum(excess <= _ROUNDING for excess in above) / len(above)
             mean = sum(above) / len(above)
-            found.append(Quality(name, who, len(above), optimal, mean, max(above)))
-    return found
+            measured.append(Quality(name, who, len(above), optimal, mean, max(above)))
+    return measured
 
 
 def main(json: bool = False, only: Sequence[str] | None = None) -> None:
     """What the command does."""
-    found = qualities(only)
+    measured = qualities(only)
     console = Console()
     if json:
-        console.print_json(data=[asdict(each) for each in found])
+        console.print_json(data=[asdict(quality) for quality in measured])
         return
     table = Table(title="weft bench quality: nine edge sets against the optimum")
     for heading in ("windows", "", "cases", "optimal", "above on average", "worst"):
         table.add_column(heading)
-    for each in found:
-        figures = (f"{each.optimal:.0%}", f"{each.mean_excess:.2%}", f"{each.worst_excess:.1%}")
-        table.add_row(each.windows, each.who, str(each.cases), *figures)
+    for quality in measured:
+        figures = (
+            f"{quality.optimal:.0%}",
+            f"{quality.mean_excess:.2%}",
+            f"{quality.worst_excess:.1%}",
+        )
+        table.add_row(quality.windows, quality.who, str(quality.cases), *figures)
     console.print(table)

@@ -69,7 +69,7 @@ def run(rows_millions: int, work: Path, say: Say = lambda _: None) -> Report:
         "one": weft("1 window of rows", in_rows(windows[:1])),
         "rows": weft(f"{QUERIES} windows of rows", in_rows(windows)),
     }
-    found = take_turns(contenders, stream, TURNS, say, stream)
+    measured = take_turns(contenders, stream, TURNS, say, stream)
     pairs = (("rows", "time"), ("rows", "one"), ("one", "floor"))
     return Report(
         title="weft bench rows",
@@ -81,14 +81,14 @@ def run(rows_millions: int, work: Path, say: Say = lambda _: None) -> Report:
         },
         comparisons=tuple(
             Comparison(
-                f"{found[ours].name} / {found[peer].name}",
-                rate(found[ours]),
-                rate(found[peer]),
-                found[ours].rows_per_second / found[peer].rows_per_second,
+                f"{measured[ours].name} / {measured[peer].name}",
+                rate(measured[ours]),
+                rate(measured[peer]),
+                measured[ours].rows_per_second / measured[peer].rows_per_second,
             )
             for ours, peer in pairs
         ),
-        measurements=tuple(found.values()),
+        measurements=tuple(measured.values()),
     )
 
 

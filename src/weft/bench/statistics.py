@@ -49,7 +49,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Cost:
+class SamplingCost:
     """Medians in seconds of a step and of sampling its micro-batch; their ratio if every one is
     sampled, and if one in `statistics_every` is. The running stream samples less often where that
     would be above `MOST_SHARE`."""
@@ -63,8 +63,8 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Report:
-    costs: tuple[Cost, ...]
+class StatisticsReport:
+    costs: tuple[SamplingCost, ...]
     groups: tuple[Groups, ...]
 
 
@@ -79,14 +79,14 @@ def group_bys() -> dict[str, str]:
 
 def predicates() -> dict[str, str]:
     """Queries with predicates of two kinds."""
-    found = {}
+    conditions = {}
     for number in range(PREDICATES):
         equal, within = f"channel = 'channel-{number}'", f"price BETWEEN {number} AND 10{number}"
-        found[f"p{number}"] = (
+        conditions[f"p{number}"] = (
             f"SELECT auction, COUNT(*) AS n FROM bids WHERE {equal if number % 2 else within} "
             "GROUP BY window(dateTime, '10 seconds'), auction"
         )
-    return found
+    return conditions
 
 
 def workloads() -> dict[str, dict[str, str]]:
@@ -95,7 +95,7 @@ def workloads() -> dict[str, dict[str, str]]:
     return {"one query": {"auction": every["auction"]}, "mixed": every | predicates()}
 
 
-def measure(spark: SparkSession, work: Path) -> Report:
+def measure(spark: SparkSession, work: Path) -> StatisticsReport:
     """Run the stream under both workloads; the groups are those of the last, which has all keys."""
     stream = store_bids(spark, work / "bids", ROWS * BATCHES, BATCHES, rate=RATE)
     costs = []
@@ -108,32 +108,32 @@ def measure(spark: SparkSession, work: Path) -> Report:
         run = w.start(availableNow=True)
         run.awaitTermination()
         steps = [step for step in run.recentProgress if step["kind"] == "data"][_WARM:]
-        step = statistics.median(each["seconds"] for each in steps)
-        taken, known = _sampled(spark, stream, w.plan("bids"), w.statistics("bids"))
+        step = statistics.median(step["seconds"] for step in steps)
+        taken, measured = _sampled(spark, stream, w.plan("bids"), w.statistics("bids"))
         every = Settings().statistics_every
-        costs.append(Cost(name, ROWS, step, taken, taken / step, taken / step / every))
+        costs.append(SamplingCost(name, ROWS, step, taken, taken / step, taken / step / every))
     pairs = [(keys, seconds) for keys in SETS for seconds in SECONDS]
-    groups = [_groups(spark, stream, known, keys, seconds) for keys, seconds in pairs]
-    return Report(tuple(costs), tuple(groups))
+    groups = [_groups(spark, stream, measured, keys, seconds) for keys, seconds in pairs]
+    return StatisticsReport(tuple(costs), tuple(groups))
 
 
 def _sampled(
-    spark: SparkSession, stream: StoredStream, plan: SharedPlan, known: StreamStatistics
+    spark: SparkSession, stream: StoredStream, plan: SharedPlan, measured: StreamStatistics
 ) -> tuple[float, StreamStatistics]:
     """The median time of a sample of the last micro-batch, and what is then known."""
     rows = spark.read.parquet(str(stream.paths()[-1]))
     taken = []
     for turn in range(_WARM + _TURNS):
         started = time.perf_counter()
-        known = sampled(known, rows, plan, ROWS, turn)
+        measured = sampled(measured, rows, plan, ROWS, turn)
         taken.append(time.perf_counter() - started)
-    return statistics.median(taken[_WARM:]), known
+    return statistics.median(taken[_WARM:]), measured
 
 
 def _groups(
     spark: SparkSession,
     stream: StoredStream,
-    known: StreamStatistics,
+    measured: StreamStatistics,
     keys: tuple[str, ...],
     seconds: int,
 ) -> Groups:
@@ -144,21 +144,21 @@ def _groups(
     )
     full = sorted(fragments.collect())[1:-1]
     rows = statistics.fmean(row["rows"] for row in full)
-    estimated = known.groups([f"`{key}`" for key in keys], rows)
+    estimated = measured.groups([f"`{key}`" for key in keys], rows)
     counted = statistics.fmean(row["groups"] for row in full)
     return Groups(", ".join(keys), seconds, rows, estimated, counted)
 
 
-def main(json: bool = False, work: Path | None = None) -> Report:
+def main(json: bool = False, work: Path | None = None) -> StatisticsReport:
     """Measure and print."""
     spark = session("weft bench statistics")
     with tempfile.TemporaryDirectory(prefix="weft-statistics-") as scratch:
-        found = measure(spark, work or Path(scratch))
+        report = measure(spark, work or Path(scratch))
     console = Console()
     if json:
-        console.print_json(data=asdict(found))
-        return found
-    for cost in found.costs:
+        console.print_json(data=asdict(report))
+        return report
+    for cost in report.costs:
         console.print(
             f"{cost.workload}: a step of {cost.rows:,} rows takes {cost.step:.2f} s, a sample "
             f"{cost.sample:.2f} s; {100 * cost.share:.1f} % at one in {Settings().statistics_every} "
@@ -167,8 +167,8 @@ def main(json: bool = False, work: Path | None = None) -> Report:
     table = Table(title="groups in a fragment")
     for heading in ("keys", "seconds", "rows", "estimated", "counted"):
         table.add_column(heading, justify="left" if heading == "keys" else "right")
-    for each in found.groups:
-        figures = (f"{value:,.0f}" for value in (each.rows, each.estimated, each.counted))
-        table.add_row(each.keys, str(each.seconds), *figures)
+    for group in report.groups:
+        figures = (f"{value:,.0f}" for value in (group.rows, group.estimated, group.counted))
+        table.add_row(group.keys, str(group.seconds), *figures)
     console.print(table)
-    return found
+    return report

@@ -46,7 +46,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
-class Options:
+class WindowsOptions:
     """How much is run. A file holds a million rows."""
 
     rows_millions: int = 48
@@ -69,7 +69,7 @@ class Options:
 class WindowBench:
     """The parts of the benchmark, each measured when asked for, and kept."""
 
-    def __init__(self, spark: SparkSession, options: Options, say: Say) -> None:
+    def __init__(self, spark: SparkSession, options: WindowsOptions, say: Say) -> None:
         self._spark, self._options, self._say = spark, options, say
         self._work = options.work
         self.measurements: list[Measurement] = []
@@ -106,8 +106,8 @@ class WindowBench:
             "one": self._weft("weft, 1 sliding query", thousand[:1]),
             "thousand": self._weft("weft, 1000 sliding queries", thousand),
         }
-        found = self._take_turns(contenders)
-        lowest, one, many = found["floor"], found["one"], found["thousand"]
+        measured = self._take_turns(contenders)
+        lowest, one, many = measured["floor"], measured["one"], measured["thousand"]
         return [
             Comparison(
                 "1000 window queries against the floor",
@@ -211,13 +211,13 @@ class WindowBench:
         self._say("first result of a new process: plain Spark, 1 query")
         plain = time_to_first_result(stream, size, 1, engine="plain")
         self.measurements.append(plain)
-        found = []
+        comparisons = []
         for count in (1, 1000):
             self._say(f"first result of a new process, {count} queries")
             measured = time_to_first_result(stream, size, count)
             self.measurements.append(measured)
             seconds = measured.median_seconds
-            found.append(
+            comparisons.append(
                 Comparison(
                     f"first result of a new process, {count} quer{'y' if count == 1 else 'ies'}",
                     f"{seconds:.1f} s",
@@ -228,7 +228,7 @@ class WindowBench:
                     unit="s",
                 )
             )
-        return found
+        return comparisons
 
     def _against_plain(
         self, name: str, queries: Sequence[WindowQuery], batches: int, target: float
@@ -259,9 +259,9 @@ class WindowBench:
         """Warm up every contender, then let them take turns."""
         stream = stream or self._stream
         beginning = stream.first(min(stream.files, 2 * self._options.batch_millions))
-        found = take_turns(contenders, stream, self._options.repeats, self._say, beginning)
-        self.measurements += found.values()
-        return found
+        measured = take_turns(contenders, stream, self._options.repeats, self._say, beginning)
+        self.measurements += measured.values()
+        return measured
 
     def _flatness(
         self,
@@ -292,12 +292,12 @@ PARTS: Mapping[str, Callable[[WindowBench], list[Comparison]]] = {
 
 
 def run(
-    options: Options | None = None,
+    options: WindowsOptions | None = None,
     only: Sequence[str] | None = None,
     say: Say = lambda _: None,
 ) -> Report:
     """Measure the parts (all, or those named in ``only``) and report."""
-    options = options or Options()
+    options = options or WindowsOptions()
     unknown = set(only or ()) - PARTS.keys()
     if unknown:
         raise ValueError(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
@@ -328,15 +328,15 @@ def _done(
 ) -> list[Comparison]:
     """A part's comparisons, said at once. A part that fails leaves the others their figures."""
     try:
-        found = part(bench)
+        comparisons = part(bench)
     except Exception as error:
         reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        found = [Comparison(f"part {name}", "–", "–", None, reason=reason)]
-    for comparison in found:
+        comparisons = [Comparison(f"part {name}", "–", "–", None, reason=reason)]
+    for comparison in comparisons:
         say(
             f"= {comparison.name}: {comparison.weft} | {comparison.peer} | {comparison.shown_value}"
         )
-    return found
+    return comparisons
 
 
 def main(
@@ -348,9 +348,9 @@ def main(
 ) -> Report:
     """What the command does: progress on standard error, the report on standard output."""
     progress = Console(stderr=True)
-    options = Options(rows_millions=rows_millions, flink=flink)
+    options = WindowsOptions(rows_millions=rows_millions, flink=flink)
     if work is not None:
-        options = Options(rows_millions=rows_millions, flink=flink, work=work)
+        options = WindowsOptions(rows_millions=rows_millions, flink=flink, work=work)
 
     def say(line: str) -> None:
         progress.print(line, style="dim", highlight=False)

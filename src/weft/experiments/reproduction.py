@@ -63,7 +63,8 @@ class Reproduction:
     def report(self) -> str:
         """The claims and the details in Markdown."""
         rows = [
-            (each.claim, each.paper, each.ours, each.verdict, each.reason) for each in self.claims
+            (claim.claim, claim.paper, claim.ours, claim.verdict, claim.reason)
+            for claim in self.claims
         ]
         table = markdown_table(("claim", "paper", "ours", "verdict", "why"), rows)
         return f"# {self.title}\n\n{table}\n{self.details}"

@@ -177,10 +177,10 @@ def fit(text: str, width: float, size: int, bold: bool = False) -> str:
     """
     scale = size * (1.06 if bold else 1.0)
     room = width
-    for place, letter in enumerate(text):
+    for length, letter in enumerate(text):
         room -= _letter_width(letter) * scale
         if room < 0:
-            kept = text[:place]
+            kept = text[:length]
             while kept and sum(map(_letter_width, kept + "…")) * scale > width:
                 kept = kept[:-1]
             return kept.rstrip() + "…"

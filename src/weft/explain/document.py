@@ -21,7 +21,7 @@ from weft.explain.outline import (
 )
 from weft.explain.statistics import statistics_document
 from weft.explain.wording import readable
-from weft.optimizer.cost import Cost, EdgeRate, query_cost
+from weft.optimizer.cost import Cost, FragmentRate, query_cost
 
 FORMAT = 1
 
@@ -232,7 +232,7 @@ def _measured(stream: StreamView, measured: Measured) -> dict[str, Any]:
     }
 
 
-def _edge_rate(rate: EdgeRate) -> dict[str, Any]:
+def _edge_rate(rate: FragmentRate) -> dict[str, Any]:
     return {
         "edge_rate": rate.per_second,
         "edge_rate_exact": rate.exact,

@@ -22,7 +22,7 @@ from weft.optimizer.cost import (
     ASSUMED_RATE,
     SECOND,
     Cost,
-    EdgeRate,
+    FragmentRate,
     NodeCost,
     Seconds,
     fragment_rate,
@@ -92,7 +92,7 @@ class GroupView:
     number: str | None
     predicate: str | None
     queries: tuple[Query, ...]
-    edge_rate: EdgeRate
+    edge_rate: FragmentRate
     fragments: Fragments | None = None
 
     @property
@@ -241,12 +241,16 @@ def outline(
     streams: list[StreamView] = []
     nodes = groups = 0
     for plan in plans:
-        known = (statistics or {}).get(plan.stream.name)
+        measured_statistics = (statistics or {}).get(plan.stream.name)
         counted = counts.get(plan.stream.name)
-        at = _rate(rate, counted, known)
+        at = _rate(rate, counted, measured_statistics)
         view = _stream(plan, at, counted, nodes, groups)
         nodes, groups = nodes + len(view.nodes), groups + len(view.groups)
-        streams.append(replace(view, statistics=known) if known and known.known else view)
+        streams.append(
+            replace(view, statistics=measured_statistics)
+            if measured_statistics and measured_statistics.known
+            else view
+        )
     return Outline(tuple(streams), tuple(fallbacks))
 
 
@@ -265,8 +269,8 @@ def _stream(
     for group in plan.groups:
         for node_id, queries in readers_by_node(plan, group).items():
             readers[node_id] += queries
-    order = {query.id: place for place, query in enumerate(plan.queries)}
-    coarse: dict[Fragments, EdgeRate] = {}
+    order = {query.id: position for position, query in enumerate(plan.queries)}
+    coarse: dict[Fragments, FragmentRate] = {}
     labels = {node.id: f"N{number}" for number, node in enumerate(plan.nodes, nodes + 1)}
     views = []
     for node in plan.nodes:

@@ -28,61 +28,61 @@ class NodeGroups:
     alpha: Estimate
 
 
-def groups_of(stream: StreamView, known: StreamStatistics) -> list[NodeGroups]:
+def groups_of(stream: StreamView, statistics: StreamStatistics) -> list[NodeGroups]:
     """The nodes whose keys are known."""
     nodes = []
     for view in stream.nodes:
         keys = frozenset(key.sql for key in view.node.keys)
-        rows = max(known.rate.value / view.cost.fragments.per_second, 1.0)
-        groups = known.estimate(keys, rows)
+        rows = max(statistics.rate.value / view.cost.fragments.per_second, 1.0)
+        groups = statistics.estimate(keys, rows)
         if keys and groups.source != "assumed":
-            bounds = known.bounds(keys, rows)
-            nodes.append(NodeGroups(view, rows, groups, bounds, known.skew(keys)))
+            bounds = statistics.bounds(keys, rows)
+            nodes.append(NodeGroups(view, rows, groups, bounds, statistics.skew(keys)))
     return nodes
 
 
-def selectivities_of(plan: SharedPlan, known: StreamStatistics) -> dict[str, Estimate]:
+def selectivities_of(plan: SharedPlan, statistics: StreamStatistics) -> dict[str, Estimate]:
     """The plan's predicates whose selectivity is known, by their SQL."""
     predicates = dict.fromkeys(query.predicate.sql for query in plan.queries if query.predicate)
-    selectivities = {sql: known.selectivity(sql) for sql in predicates}
+    selectivities = {sql: statistics.selectivity(sql) for sql in predicates}
     return {sql: share for sql, share in selectivities.items() if share.source != "assumed"}
 
 
-def statistics_lines(stream: StreamView, known: StreamStatistics) -> Iterator[tuple[str, str]]:
+def statistics_lines(stream: StreamView, statistics: StreamStatistics) -> Iterator[tuple[str, str]]:
     """Labels and texts of EXPLAIN's section."""
-    yield "rate", f"{figure(known.rate.value)} rows/s {_from(known.rate)}"
-    groups = [_groups_text(each) for each in groups_of(stream, known)]
+    yield "rate", f"{figure(statistics.rate.value)} rows/s {_from(statistics.rate)}"
+    groups = [_groups_text(node_groups) for node_groups in groups_of(stream, statistics)]
     shares = [
-        f"{figure(100 * each.value)} %  {readable(sql)} {_from(each)}"
-        for sql, each in selectivities_of(stream.plan, known).items()
+        f"{figure(100 * selectivity.value)} %  {readable(sql)} {_from(selectivity)}"
+        for sql, selectivity in selectivities_of(stream.plan, statistics).items()
     ]
     for label, texts in ("groups", groups), ("selectivity", shares):
         left = len(texts) - _SHOWN
         shown = [*texts[:_SHOWN], f"… and {left:,} more"] if left > 1 else texts
-        for place, text in enumerate(shown):
-            yield ("" if place else label), text
+        for number, text in enumerate(shown):
+            yield ("" if number else label), text
 
 
-def statistics_document(stream: StreamView, known: StreamStatistics) -> dict[str, Any]:
+def statistics_document(stream: StreamView, statistics: StreamStatistics) -> dict[str, Any]:
     """The same as JSON."""
     return {
-        "rows": known.rows,
-        "rate": known.rate.to_json(),
+        "rows": statistics.rows,
+        "rate": statistics.rate.to_json(),
         "groups": [
             {
-                "node": each.node.label,
-                "keys": [readable(key.sql) for key in each.node.node.keys],
-                "rows_per_fragment": each.rows,
-                "groups": each.groups.to_json(),
-                "at_least": each.between[0],
-                "at_most": each.between[1],
-                "alpha": each.alpha.to_json(),
+                "node": node_groups.node.label,
+                "keys": [readable(key.sql) for key in node_groups.node.node.keys],
+                "rows_per_fragment": node_groups.rows,
+                "groups": node_groups.groups.to_json(),
+                "at_least": node_groups.between[0],
+                "at_most": node_groups.between[1],
+                "alpha": node_groups.alpha.to_json(),
             }
-            for each in groups_of(stream, known)
+            for node_groups in groups_of(stream, statistics)
         ],
         "selectivities": [
-            {"predicate": readable(sql), **each.to_json()}
-            for sql, each in selectivities_of(stream.plan, known).items()
+            {"predicate": readable(sql), **selectivity.to_json()}
+            for sql, selectivity in selectivities_of(stream.plan, statistics).items()
         ],
     }
 

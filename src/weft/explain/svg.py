@@ -203,7 +203,8 @@ def _place(stream: StreamView, tree: Sequence[_Branch], top: float) -> Iterator[
         height = max(_box_height(title), needed)
         first = top + (height - needed) / 2
         rows = tuple(
-            _Row(groups, first + place * (_ROW + _ROW_GAP)) for place, groups in enumerate(together)
+            _Row(groups, first + number * (_ROW + _ROW_GAP))
+            for number, groups in enumerate(together)
         )
         yield _Placed(branch, title, rows, top, height, Shade.of(number), stream.axis)
         top += height + _NODE_GAP
@@ -348,8 +349,8 @@ def _cost_bars(canvas: Canvas, stream: StreamView, top: float) -> float:
     left, width = 150, 760
     bars = _bars(cost)[1:] if stream.rate_is == "exact" else _bars(cost)
     most = max(value for _, value, _ in bars) or 1.0
-    for place, (name, value, colour) in enumerate(bars):
-        y = top + 26 + place * 26
+    for number, (name, value, colour) in enumerate(bars):
+        y = top + 26 + number * 26
         length = max(2.0, width * value / most)
         canvas.text(_MARGIN, y + 13, name, size=12, colour="#475569")
         canvas.bar(left, y, length, 17, colour)

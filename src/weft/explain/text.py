@@ -29,7 +29,7 @@ from weft.explain.wording import (
     size_text,
     some,
 )
-from weft.optimizer.cost import EdgeRate, query_cost
+from weft.optimizer.cost import FragmentRate, query_cost
 
 WIDTH = 100
 _NAMES, _GROUPS, _PREDICATES, _COLUMNS, _FALLBACKS = 4, 12, 8, 30, 12
@@ -127,8 +127,8 @@ def _node(node: NodeView, axis: Axis) -> Iterator[str]:
             shown.append(f"… and {len(predicates) - _PREDICATES:,} more")
         else:
             shown = predicates
-        for place, predicate in enumerate(shown):
-            yield from _item("predicates" if place == 0 else "", predicate)
+        for number, predicate in enumerate(shown):
+            yield from _item("predicates" if number == 0 else "", predicate)
         yield from _item("index", _index(node))
     labels = ["count of rows", *(partial.label for partial in node.partials)]
     yield from _item("partials", ", ".join(labels))
@@ -171,7 +171,7 @@ def _names(names: Sequence[str]) -> str:
     return f"{counted(len(names), 'query', 'queries')}: {some(names, _NAMES)}"
 
 
-def _fragments(fragments: Fragments, rate: EdgeRate, axis: Axis) -> str:
+def _fragments(fragments: Fragments, rate: FragmentRate, axis: Axis) -> str:
     per_second = _rate_text(rate, f"per key and {axis.per}")
     if fragments.pane:
         offset = f" + {axis.length(fragments.offset)}" if fragments.offset else ""
@@ -180,7 +180,7 @@ def _fragments(fragments: Fragments, rate: EdgeRate, axis: Axis) -> str:
     return f"end {ends}; {per_second}"
 
 
-def _rate_text(rate: EdgeRate, unit: str) -> str:
+def _rate_text(rate: FragmentRate, unit: str) -> str:
     within = "" if rate.exact else f" (± {100 * rate.error:.1g} %)"
     return f"{figure(rate.per_second)}{within} {unit}"
 
@@ -292,8 +292,8 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
     aggregates = [aggregate_label(aggregate) for aggregate in query.aggregates]
     yield from _item("aggregates", ", ".join(aggregates) or "none")
     if query.having is not None:
-        names = {f"a{place}": label for place, label in enumerate(aggregates)}
-        names |= {f"k{place}": readable(key.sql) for place, key in enumerate(query.keys)}
+        names = {f"a{number}": label for number, label in enumerate(aggregates)}
+        names |= {f"k{number}": readable(key.sql) for number, key in enumerate(query.keys)}
         yield from _item("having", scalar_text(query.having, names))
     yield from _item("results", ", ".join(f"{c.name} {c.type}" for c in query.columns))
     since = plan.complete_from.get(query.id)

@@ -34,7 +34,7 @@ SECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeRate:
+class FragmentRate:
     """Fragments per second; an estimate within a relative `error` where counting takes too long."""
 
     per_second: float
@@ -45,22 +45,22 @@ class EdgeRate:
         return self.error == 0
 
 
-def edge_rate(classes: Iterable[EdgeClass]) -> EdgeRate:
+def edge_rate(classes: Iterable[EdgeClass]) -> FragmentRate:
     """How many distinct edges the classes have per second.
 
     >>> edge_rate([EdgeClass(4 * SECOND, 0), EdgeClass(6 * SECOND, 0)])
     EdgeRate(per_second=0.3333333333333333, error=0.0)
     """
-    found = edges.edge_rate(classes).per(SECOND)
-    return EdgeRate(float(found), found.error)
+    rate = edges.edge_rate(classes).per(SECOND)
+    return FragmentRate(float(rate), rate.error)
 
 
-def fragment_rate(fragments: Fragments) -> EdgeRate:
+def fragment_rate(fragments: Fragments) -> FragmentRate:
     """How many fragments there are per second, for every key."""
     return edge_rate(fragments.edge_classes)
 
 
-def window_rate(windows: Iterable[Window]) -> EdgeRate:
+def window_rate(windows: Iterable[Window]) -> FragmentRate:
     """The edge rate of a set of windows."""
     return edge_rate({edge for window in set(windows) for edge in window.edge_classes})
 
@@ -70,7 +70,7 @@ class GroupCost:
     """A weave group at one of the nodes it reads: the rate of its fragments, whether they are
     its own, its overlap factor, its longest range and how many results it has per second."""
 
-    edge_rate: EdgeRate
+    edge_rate: FragmentRate
     overlap: float
     longest: float
     results: float
@@ -87,7 +87,7 @@ class NodeCost:
     fragments."""
 
     rate: float
-    fragments: EdgeRate
+    fragments: FragmentRate
     groups: tuple[GroupCost, ...]
 
     @property
@@ -185,17 +185,17 @@ def seconds(costs: Iterable[NodeCost], sharing: Sharing, constants: Constants) -
 def node_costs(plan: SharedPlan, rate: float) -> dict[str, NodeCost]:
     """The cost of every first-level node, by its id."""
     rates = {node.id: fragment_rate(node.fragments) for node in plan.nodes}
-    known: dict[Fragments, EdgeRate] = {}
+    coarse_rates: dict[Fragments, FragmentRate] = {}
     groups: dict[str, list[GroupCost]] = {node.id: [] for node in plan.nodes}
     for group in plan.groups:
         coarse = group.fragments
-        if coarse is not None and coarse not in known:
-            known[coarse] = fragment_rate(coarse)
+        if coarse is not None and coarse not in coarse_rates:
+            coarse_rates[coarse] = fragment_rate(coarse)
         for node, readers in readers_by_node(plan, group).items():
             windows = [query.window for query in readers]
             groups[node].append(
                 GroupCost(
-                    rates[node] if coarse is None else known[coarse],
+                    rates[node] if coarse is None else coarse_rates[coarse],
                     overlap=sum(window.overlap for window in windows),
                     longest=max(window.range for window in windows) / SECOND,
                     results=sum(SECOND / window.slide for window in windows),
@@ -215,11 +215,11 @@ def node_costs(plan: SharedPlan, rate: float) -> dict[str, NodeCost]:
 def readers_by_node(plan: SharedPlan, group: WeaveGroup) -> dict[str, list[Query]]:
     """The nodes that a weave group reads, and which of its queries read each."""
     queries = [plan.query_by_id[name] for name in group.queries]
-    found: dict[str, list[Query]] = {group.node: queries}
+    readers: dict[str, list[Query]] = {group.node: queries}
     for query in queries:
         for node in nodes_read(plan, query) - {group.node}:
-            found.setdefault(node, []).append(query)
-    return found
+            readers.setdefault(node, []).append(query)
+    return readers
 
 
 def plan_cost(plan: SharedPlan, rate: float) -> Cost:

@@ -4,9 +4,9 @@ From: the Memory paper, whose greedy search makes the tree (`native_tree`), and 
 section V-B, which puts windows on it. The attributes of a node are its keys and the attributes that
 its predicates select by, so that predicates and group-bys are shared by one search.
 
-What is computed on Spark differs from the paper's hash tables in two ways. A native aggregation holds
-all groups of an intermediate or none: it does not evict. And a node costs its output, and if it is
-computed from the stream a job, which is dear where micro-batches are small.
+Computing on Spark differs from the paper's hash tables in two ways. A native aggregation holds all
+groups of an intermediate or none: it does not evict. And every node costs its output; a node that is
+computed from the stream also costs a Spark job, which is expensive where micro-batches are small.
 So the price here is in seconds per second of event time,
 
     first level   rate · row + job / step + out · write + node / step
@@ -70,23 +70,26 @@ class FragmentGroups:
     """How many groups attribute sets have in a fragment, in the form that planners ask."""
 
     def __init__(
-        self, tuples: float, known: Callable[[Attributes, float], float], classes: Mapping[str, int]
+        self,
+        tuples: float,
+        groups: Callable[[Attributes, float], float],
+        classes: Mapping[str, int],
     ) -> None:
         self.tuples = tuples
-        self._known, self._classes = known, classes
-        self._found: dict[tuple[Attributes, float], float] = {}
+        self._groups, self._classes = groups, classes
+        self._counted: dict[tuple[Attributes, float], float] = {}
 
     def within(self, attributes: Attributes, rows: float) -> float:
         """The groups of a set among so many rows."""
-        place = (attributes, rows)
-        if place not in self._found:
+        asked = (attributes, rows)
+        if asked not in self._counted:
             keys = frozenset(name for name in attributes if not name.startswith(SELECTED))
-            found = max(self._known(keys, rows), 1.0)
+            groups = max(self._groups(keys, rows), 1.0)
             for name in attributes - keys:
                 if not determined(name.removeprefix(SELECTED), keys):
-                    found *= self._classes.get(name, 2)
-            self._found[place] = min(found, max(rows, 1.0))
-        return self._found[place]
+                    groups *= self._classes.get(name, 2)
+            self._counted[asked] = min(groups, max(rows, 1.0))
+        return self._counted[asked]
 
     def groups(self, node: Attributes) -> float:
         return self.within(node, self.tuples)
@@ -154,12 +157,12 @@ class Arranging:
             for node in nodes
             for cut in node.signature.cuts
         }
-        known = FragmentGroups(self.rate, self.groups, classes)
+        statistics = FragmentGroups(self.rate, self.groups, classes)
         outs: dict[str, float] = {}
         total = 0.0
         for node in nodes:
             edges = float(edge_rate(node.fragments.edge_classes).per(SECOND))
-            out = edges * known.within(attributes(node), self.rate / edges)
+            out = edges * statistics.within(attributes(node), self.rate / edges)
             outs[node.id] = out
             into = self.rate * self.prices.row + self.prices.job / self.step
             if node.parent is not None:
@@ -189,45 +192,55 @@ class _Draft:
     @cached_property
     def classes(self) -> dict[str, int]:
         """How many values the attributes have that nodes select by."""
-        found: dict[str, int] = {}
-        for node in (each for own in self.nodes.values() for each in own):
-            for own in node.signature.cuts:
-                count = len(set(own.classes))
-                found[SELECTED + own.attribute] = max(found.get(SELECTED + own.attribute, 2), count)
-            for name in node.selectors:
-                found[SELECTED + name] = max(
-                    found.get(SELECTED + name, 2), len(node.signature.bits) + 1
+        counts: dict[str, int] = {}
+        for node in (node for nodes in self.nodes.values() for node in nodes):
+            for cut in node.signature.cuts:
+                count = len(set(cut.classes))
+                counts[SELECTED + cut.attribute] = max(
+                    counts.get(SELECTED + cut.attribute, 2), count
                 )
-        return found
+            for name in node.selectors:
+                counts[SELECTED + name] = max(
+                    counts.get(SELECTED + name, 2), len(node.signature.bits) + 1
+                )
+        return counts
 
-    def edge_rate(self, place: Attributes) -> float:
+    def edge_rate(self, node_set: Attributes) -> float:
         """The fragments per second of a group-by set."""
-        if place not in self._rates:
-            edges = {edge for window in self._windows(place) for edge in window.edge_classes}
-            self._rates[place] = float(edge_rate(edges).per(SECOND))
-        return self._rates[place]
+        if node_set not in self._rates:
+            edges = {edge for window in self._windows(node_set) for edge in window.edge_classes}
+            self._rates[node_set] = float(edge_rate(edges).per(SECOND))
+        return self._rates[node_set]
 
-    def _windows(self, place: Attributes) -> set[Window]:
+    def _windows(self, node_set: Attributes) -> set[Window]:
         return {
-            query.window for node in self.nodes.get(place, ()) for query in self._readers[node.id]
+            query.window
+            for node in self.nodes.get(node_set, ())
+            for query in self._readers[node.id]
         }
 
     def built(self, tree: AggregateTree) -> list[Node]:
         """The nodes of a tree, parents first."""
-        found: list[Node] = []
-        by_place: dict[Attributes, Node] = {}
+        built: list[Node] = []
+        by_set: dict[Attributes, Node] = {}
         for parent, branch in tree.walk():
-            below = [node for each in branch.walk() for node in self.nodes.get(each.node, ())]
-            windows = {w for each in branch.walk() for w in self._windows(each.node)}
-            own, *others = self.nodes.get(branch.node, []) or [_intermediate(branch.node, below)]
-            if len(below) > 1 or own.intermediate:
-                own = _carrying(own, below, windows, self._indexed)
-            above = None if parent is None else by_place[parent]
-            own = below_parent(own, above)
-            by_place[branch.node] = own
-            found.append(own)
-            found += [below_parent(other, own) for other in others]
-        return found
+            below = [
+                node
+                for below_branch in branch.walk()
+                for node in self.nodes.get(below_branch.node, ())
+            ]
+            windows = {
+                w for below_branch in branch.walk() for w in self._windows(below_branch.node)
+            }
+            node, *others = self.nodes.get(branch.node, []) or [_intermediate(branch.node, below)]
+            if len(below) > 1 or node.intermediate:
+                node = _carrying(node, below, windows, self._indexed)
+            above = None if parent is None else by_set[parent]
+            node = below_parent(node, above)
+            by_set[branch.node] = node
+            built.append(node)
+            built += [below_parent(other, node) for other in others]
+        return built
 
 
 def attributes(node: Node) -> Attributes:
@@ -242,25 +255,25 @@ def closure(node: Node, asked: Collection[str]) -> Attributes:
     return attributes(node) | {SELECTED + name for name in asked if determined(name, keys)}
 
 
-def _intermediate(place: Attributes, below: Sequence[Node]) -> Node:
+def _intermediate(node_set: Attributes, below: Sequence[Node]) -> Node:
     keys: dict[str, Expression] = {key.sql: key for node in below for key in node.keys}
-    chosen = tuple(keys[name] for name in sorted(keys) if name in place)
+    chosen = tuple(keys[name] for name in sorted(keys) if name in node_set)
     return Node(
-        id="i_" + _digest(node_name(place)),
+        id="i_" + _digest(node_name(node_set)),
         keys=chosen,
         group_keys=len(chosen),
         predicates=(),
         keeps_all_rows=False,
         partials=(),
         fragments=below[0].fragments,
-        selectors=tuple(sorted(_selected_in(place))),
+        selectors=tuple(sorted(_selected_in(node_set))),
         intermediate=True,
     )
 
 
-def _selected_in(place: Attributes) -> set[str]:
-    asked = {name.removeprefix(SELECTED) for name in place if name.startswith(SELECTED)}
-    return {name for name in asked if not determined(name, place)}
+def _selected_in(node_set: Attributes) -> set[str]:
+    asked = {name.removeprefix(SELECTED) for name in node_set if name.startswith(SELECTED)}
+    return {name for name in asked if not determined(name, node_set)}
 
 
 def _digest(text: str) -> str:
@@ -273,16 +286,16 @@ def _carrying(
     node: Node, below: Sequence[Node], windows: Collection[Window], indexed: bool
 ) -> Node:
     """The node with all that the nodes below it need."""
-    predicates = {each.sql: each for other in below for each in other.predicates}
-    partials: dict[str, Partial] = {each.name: each for o in below for each in o.partials}
-    found = tuple(predicates.values())
+    predicates = {predicate.sql: predicate for other in below for predicate in other.predicates}
+    partials: dict[str, Partial] = {partial.name: partial for o in below for partial in o.partials}
+    wanted = tuple(predicates.values())
     return replace(
         node,
-        predicates=found,
+        predicates=wanted,
         keeps_all_rows=any(other.keeps_all_rows for other in below),
         partials=tuple(partials.values()),
         fragments=slices(windows),
-        signature=index(found, node.keys) if indexed else bits_only(found),
+        signature=index(wanted, node.keys) if indexed else bits_only(wanted),
     )
 
 
@@ -292,20 +305,20 @@ def below_parent(node: Node, parent: Node | None) -> Node:
         return node
     cuts: dict[str, Cut] = {}
     bits: dict[str, None] = {}
-    own = {key.sql for key in node.keys}
+    keys = {key.sql for key in node.keys}
     above = {key.sql for key in parent.keys}
     conditions = [p.condition for p in node.predicates if p.condition is not None]
     asked = selections_on(conditions)
     for predicate in node.predicates:
-        found = membership(predicate, parent.signature, parent.keys)
-        assert found is not None, "a parent decides the predicates of its children"
-        for place, _ in found.classes:
-            chosen = parent.signature.cuts[place]
+        decided = membership(predicate, parent.signature, parent.keys)
+        assert decided is not None, "a parent decides the predicates of its children"
+        for position, _ in decided.classes:
+            chosen = parent.signature.cuts[position]
             cuts[chosen.attribute] = chosen
-        if found.bit is not None:
-            bits[parent.signature.bits[found.bit]] = None
-        for _, selection in found.keys:
+        if decided.bit is not None:
+            bits[parent.signature.bits[decided.bit]] = None
+        for _, selection in decided.keys:
             name = selection.attribute
-            if name not in own and name in above and name not in cuts:
+            if name not in keys and name in above and name not in cuts:
                 cuts[name] = cut_by(asked[name])
     return replace(node, parent=parent.id, signature=Signature(tuple(cuts.values()), tuple(bits)))

@@ -40,8 +40,12 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Parts:
-    """The queries of a node, each in one part; with two `levels` every part has a node, with
-    three a single part may be `coarse`, too, if the node writes panes finer than its edges."""
+    """The queries of a node in parts; the queries of a part read the same fragments.
+
+    With two `levels` every part has a node of its own. With three, one node serves all parts, and
+    each of several parts has coarse fragments; a single part has them if it is `coarse`, because
+    the node writes panes that are finer than its edges.
+    """
 
     levels: int
     parts: Sequence[Sequence[Query]]
@@ -74,7 +78,7 @@ class OnePart:
 
 
 def check_sharing(sharing: Sharing) -> None:
-    """Refuse names that there are not, and a budget that cannot be."""
+    """Refuse unknown names, and a memory budget that is not a number of groups."""
     optimizer, model = sharing.optimizer, sharing.model
     for name in sharing.passes:
         if name not in PASS_NAMES:
@@ -82,18 +86,18 @@ def check_sharing(sharing: Sharing) -> None:
                 "UNKNOWN_SETTING", name="passes", value=name, known=", ".join(PASS_NAMES)
             )
     if sharing.allocator not in (NATIVE, *ALLOCATORS):
-        known = ", ".join((NATIVE, *ALLOCATORS))
-        raise RunError("UNKNOWN_SETTING", name="allocator", value=sharing.allocator, known=known)
+        choices = ", ".join((NATIVE, *ALLOCATORS))
+        raise RunError("UNKNOWN_SETTING", name="allocator", value=sharing.allocator, known=choices)
     budget = sharing.memory_budget
     if budget is not None and (isinstance(budget, bool) or budget < 0):
-        known = "a number of groups from 0 on, or none"
-        raise RunError("UNKNOWN_SETTING", name="memory_budget", value=budget, known=known)
+        choices = "a number of groups from 0 on, or none"
+        raise RunError("UNKNOWN_SETTING", name="memory_budget", value=budget, known=choices)
     if optimizer not in OPTIMIZERS:
-        known = ", ".join(OPTIMIZERS)
-        raise RunError("UNKNOWN_SETTING", name="optimizer", value=optimizer, known=known)
+        choices = ", ".join(OPTIMIZERS)
+        raise RunError("UNKNOWN_SETTING", name="optimizer", value=optimizer, known=choices)
     if model not in MODEL_NAMES:
-        known = ", ".join(MODEL_NAMES)
-        raise RunError("UNKNOWN_SETTING", name="model", value=model, known=known)
+        choices = ", ".join(MODEL_NAMES)
+        raise RunError("UNKNOWN_SETTING", name="model", value=model, known=choices)
 
 
 GroupCounts = Callable[[frozenset[str], float], float]
@@ -107,7 +111,7 @@ def arranging(sharing: Sharing, statistics: GroupCounts | None = None) -> Arrang
     return Arranging(counts, sharing.rate, sharing.step, memory, sharing.allocator)
 
 
-def assumed_groups(each: float) -> GroupCounts:
+def assumed_groups(groups_per_key: float) -> GroupCounts:
     """As many groups for every key, independent of each other.
 
     >>> assumed_groups(10)(frozenset({"a", "b"}), 1000)
@@ -115,7 +119,7 @@ def assumed_groups(each: float) -> GroupCounts:
     """
 
     def groups(keys: frozenset[str], rows: float) -> float:
-        return min(float(each) ** len(keys), max(rows, 1.0))
+        return min(float(groups_per_key) ** len(keys), max(rows, 1.0))
 
     return groups
 
@@ -161,11 +165,11 @@ class WindowWeaving:
 
 def parts_of(plan: SharedPlan) -> dict[tuple[str, Fragments | None], list[Query]]:
     """The queries that read the same fragments of the same node."""
-    found: dict[tuple[str, Fragments | None], list[Query]] = {}
+    parts: dict[tuple[str, Fragments | None], list[Query]] = {}
     for group in plan.groups:
         members = [plan.query_by_id[name] for name in group.queries]
-        found.setdefault((group.node, group.fragments), []).extend(members)
-    return found
+        parts.setdefault((group.node, group.fragments), []).extend(members)
+    return parts
 
 
 def workload_of(queries: Sequence[Query]) -> Workload:
@@ -176,8 +180,8 @@ def workload_of(queries: Sequence[Query]) -> Workload:
 def open_spans(queries: Sequence[Query], workload: Workload, sharing: Sharing) -> OpenSpans:
     """weft's own cost of grouping these queries."""
     ranges = [0] * len(workload.edge_sets)
-    for query, place in zip(queries, workload.edge_set_of.tolist(), strict=True):
-        ranges[place] = max(ranges[place], query.window.range)
+    for query, edge_set in zip(queries, workload.edge_set_of.tolist(), strict=True):
+        ranges[edge_set] = max(ranges[edge_set], query.window.range)
     fragments = slices(query.window for query in queries)
     panes = SECOND / fragments.pane if fragments.pane else None
     return OpenSpans(workload, tuple(ranges), sharing.keys, sharing.step, calibrated(), panes)
@@ -186,8 +190,8 @@ def open_spans(queries: Sequence[Query], workload: Workload, sharing: Sharing) -
 def _by_group(
     queries: Sequence[Query], workload: Workload, partition: Partition
 ) -> tuple[tuple[Query, ...], ...]:
-    group_of = {each: number for number, sets in enumerate(partition) for each in sets}
-    found: list[list[Query]] = [[] for _ in partition]
-    for query, place in zip(queries, workload.edge_set_of.tolist(), strict=True):
-        found[group_of[place]].append(query)
-    return tuple(tuple(part) for part in found)
+    group_of = {edge_set: number for number, sets in enumerate(partition) for edge_set in sets}
+    parts: list[list[Query]] = [[] for _ in partition]
+    for query, edge_set in zip(queries, workload.edge_set_of.tolist(), strict=True):
+        parts[group_of[edge_set]].append(query)
+    return tuple(tuple(part) for part in parts)

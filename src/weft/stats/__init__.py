@@ -1,7 +1,9 @@
 """Statistics of streams: rate, groups and skew of key sets, selectivities. Pure; no Spark.
 
 `working_set`, `extrapolation`, `bounds`, `frequencies` and `zipf` estimate from samples; `sample` keeps
-the newest sampled rows, `statistics` answers from them, `epoch` for planners of aggregate trees. `runtime.sampling` collects them.
+the newest sampled rows, `statistics` answers from them, `epoch` answers for one epoch, as planners of
+aggregate trees ask. Collecting samples on a running stream is the runtime's work
+(`runtime.planning.sampling`).
 """
 
 from weft.stats.epoch import EpochStatistics

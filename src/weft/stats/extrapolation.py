@@ -44,8 +44,8 @@ class Growth:
     def groups(self, rows: float) -> float:
         """The expected groups in `rows` rows, at least as many as were sampled."""
         logs = np.log1p(self.scale * np.array([rows, self.rows]))
-        many, known = _powers(logs, np.full(2, self.power))
-        return float(self.distinct * many / known)
+        many, sampled = _powers(logs, np.full(2, self.power))
+        return float(self.distinct * many / sampled)
 
 
 def grown(sampled: WorkingSet, sketch: tuple[float, float] | None = None) -> Growth:

@@ -5,8 +5,8 @@ the same for all columns. Two values of a column share a hash with probability 2
 20,000 rows kept at most that is 0.05 pairs in expectation, so a count is off by less than 1e-5.
 
 The newest rows push out the oldest, so old data fades: a full sample of one micro-batch replaces all,
-while small micro-batches add up, as if they followed each other. A key that is first sampled later has a shorter column. Space 4
-bytes per row and key; the groups of a set in O(rows).
+while small micro-batches add up, as if they followed each other. A key that is first sampled later
+has a shorter column. Space: 4 bytes per row and key. Time: the groups of a set in O(rows).
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class JointSample:
         gone = max(total - most, 0)
         columns: dict[str, Column] = {}
         for name in dict.fromkeys([*self.columns, *new]):
-            known = self.columns.get(name)
+            old = self.columns.get(name)
             if name not in new:
-                assert known is not None
-                joined = known
-            elif known is not None and known.end == self.rows:
-                joined = Column(known.first, np.concatenate([known.hashes, new[name]]))
+                assert old is not None
+                joined = old
+            elif old is not None and old.end == self.rows:
+                joined = Column(old.first, np.concatenate([old.hashes, new[name]]))
             else:
                 joined = Column(self.rows, new[name])
             kept = Column(max(joined.first - gone, 0), joined.hashes[max(gone - joined.first, 0) :])
@@ -88,10 +88,10 @@ class JointSample:
         combined = np.zeros(max(end - first, 0), np.uint64)
         if not len(combined):
             return combined
-        for place, name in enumerate(sorted(keys)):
+        for number, name in enumerate(sorted(keys)):
             column = self.columns[name]
-            own = column.hashes[first - column.first : end - column.first]
-            combined += own * _MULTIPLIERS[place % len(_MULTIPLIERS)]
+            hashes = column.hashes[first - column.first : end - column.first]
+            combined += hashes * _MULTIPLIERS[number % len(_MULTIPLIERS)]
         return combined
 
     def _span(self, keys: Iterable[str]) -> tuple[int, int]:

@@ -85,15 +85,15 @@ class StreamStatistics:
 
     def selectivity(self, predicate: str) -> Estimate:
         """The share of rows that a predicate keeps, by its SQL."""
-        found = self.selectivities.get(predicate)
-        return found.estimate if found else Estimate(ASSUMED_SELECTIVITY, "assumed")
+        measured = self.selectivities.get(predicate)
+        return measured.estimate if measured else Estimate(ASSUMED_SELECTIVITY, "assumed")
 
     def groups(self, keys: Iterable[str], rows: float) -> float:
         """The expected number of groups of a set of keys in `rows` >= 1 rows."""
         wanted = frozenset(keys)
-        known = frozenset(key for key in wanted if self.sample.knows({key}))
-        assumed = min(ASSUMED_GROUPS, rows) ** len(wanted - known)
-        return min(self._consistent(known, rows) * assumed, rows)
+        sampled = frozenset(key for key in wanted if self.sample.knows({key}))
+        assumed = min(ASSUMED_GROUPS, rows) ** len(wanted - sampled)
+        return min(self._consistent(sampled, rows) * assumed, rows)
 
     def estimate(self, keys: Iterable[str], rows: float) -> Estimate:
         """The same with where it comes from and how many rows are behind it."""
@@ -144,19 +144,19 @@ class StreamStatistics:
     def _consistent(self, keys: Keys, rows: float) -> float:
         if not keys:
             return min(1.0, rows)
-        found = self._groups.get((keys, rows))
-        if found is None:
+        groups = self._groups.get((keys, rows))
+        if groups is None:
             if len(keys) > _MOST_DIVIDED:
                 single = [self._consistent(frozenset({key}), rows) for key in keys]
-                found = min(max(self._raw(keys, rows), *single), prod(single), rows)
+                groups = min(max(self._raw(keys, rows), *single), prod(single), rows)
             else:
                 divided = [
                     self._consistent(one, rows) * self._consistent(other, rows)
                     for one, other in _divisions(keys)
                 ]
-                found = min(self._largest(keys, rows), *divided, rows)
-            self._groups[keys, rows] = found
-        return found
+                groups = min(self._largest(keys, rows), *divided, rows)
+            self._groups[keys, rows] = groups
+        return groups
 
     def _largest(self, keys: Keys, rows: float) -> float:
         """The largest raw estimate of any subset."""
@@ -165,10 +165,10 @@ class StreamStatistics:
 
     def _raw(self, keys: Keys, rows: float) -> float:
         """The estimate of one set alone; no bound if its keys were never sampled together."""
-        found = self._raws.get((keys, rows))
-        if found is None:
-            found = self._raws[keys, rows] = self._estimated(keys, rows)
-        return found
+        groups = self._raws.get((keys, rows))
+        if groups is None:
+            groups = self._raws[keys, rows] = self._estimated(keys, rows)
+        return groups
 
     def _estimated(self, keys: Keys, rows: float) -> float:
         seen = self.sample.seen(keys)
@@ -217,8 +217,8 @@ class StreamStatistics:
                 for keys, sketch in self.sketches.items()
             ],
             "selectivities": {
-                sql: {"matched": each.matched, "rows": each.rows}
-                for sql, each in self.selectivities.items()
+                sql: {"matched": selectivity.matched, "rows": selectivity.rows}
+                for sql, selectivity in self.selectivities.items()
             },
         }
 
@@ -228,12 +228,12 @@ class StreamStatistics:
         if body["format"] != FORMAT:
             raise ValueError(f"statistics of format {body['format']}, not {FORMAT}")
         sketches = {
-            frozenset(each["keys"]): Sketch(float(each["rows"]), float(each["groups"]))
-            for each in body["sketches"]
+            frozenset(sketch["keys"]): Sketch(float(sketch["rows"]), float(sketch["groups"]))
+            for sketch in body["sketches"]
         }
         selectivities = {
-            sql: Selectivity(float(each["matched"]), float(each["rows"]))
-            for sql, each in body["selectivities"].items()
+            sql: Selectivity(float(selectivity["matched"]), float(selectivity["rows"]))
+            for sql, selectivity in body["selectivities"].items()
         }
         return StreamStatistics(
             Estimate.from_json(body["rate"]),

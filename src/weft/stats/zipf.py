@@ -119,9 +119,9 @@ def _likelihood(seen: Frequencies, alphas: Floats, values: Floats) -> Floats:
     return total + _by_rank(seen, often, alphas)
 
 
-def _poisson(found: int, expected: Floats) -> Floats:
+def _poisson(seen: int, expected: Floats) -> Floats:
     expected = np.maximum(expected, 1e-12)
-    return found * np.log(expected) - expected
+    return seen * np.log(expected) - expected
 
 
 def _by_rank(seen: Frequencies, often: NDArray[np.bool_], alphas: Floats) -> Floats:

@@ -37,13 +37,13 @@ def queries(count: int = COUNT, seed: int = 1) -> list[tuple[str, str]]:
     (240, 240)
     """
     choose = random.Random(f"demo {seed}")
-    found: dict[str, str] = {}
-    while len(found) < count:
-        key = _KEYS[len(found) % len(_KEYS)]
+    names: dict[str, str] = {}
+    while len(names) < count:
+        key = _KEYS[len(names) % len(_KEYS)]
         sql = _query(key, choose)
-        if sql not in found:
-            found[sql] = f"{key or 'all'}_{len(found):03d}"
-    return [(name, sql) for sql, name in found.items()]
+        if sql not in names:
+            names[sql] = f"{key or 'all'}_{len(names):03d}"
+    return [(name, sql) for sql, name in names.items()]
 
 
 def _query(key: str, choose: random.Random) -> str:

@@ -47,8 +47,8 @@ def events(
 
 def events_in_milliseconds(numbers: DataFrame, seed: int = 1, rate: int = RATE) -> DataFrame:
     """``(key, value, ts_ms BIGINT)``: for CSV, where every engine reads an integer the same way."""
-    made = events(numbers, seed, rate)
-    return made.select("key", "value", F.unix_millis("ts").alias("ts_ms"))
+    rows = events(numbers, seed, rate)
+    return rows.select("key", "value", F.unix_millis("ts").alias("ts_ms"))
 
 
 def store_events(
@@ -77,8 +77,10 @@ def store_events_csv(
 
     def make(numbers: DataFrame) -> DataFrame:
         if interleaved:
-            each = rows // files
-            numbers = numbers.selectExpr(f"(id % {each}) * {files} + id DIV {each} AS id")
+            rows_per_file = rows // files
+            numbers = numbers.selectExpr(
+                f"(id % {rows_per_file}) * {files} + id DIV {rows_per_file} AS id"
+            )
         return events_in_milliseconds(numbers, seed, rate)
 
     return store(spark, make, folder, rows, files, recipe, format="csv")

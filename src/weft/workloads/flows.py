@@ -102,7 +102,7 @@ def flows(seed: int = 1, epochs: int = EPOCHS, records: int = RECORDS) -> pa.Tab
     (1000, True)
     """
     network = _network(seed)
-    return pa.concat_tables([epoch(seed, each, records, network) for each in range(epochs)])
+    return pa.concat_tables([epoch(seed, number, records, network) for number in range(epochs)])
 
 
 def epoch(

@@ -86,7 +86,7 @@ def mixed_queries(count: int, keys: Keys = FEW, seed: int = 1) -> list[NamedQuer
     draw = random.Random(f"mixed {seed}")
     columns = ("auction", "bidder", "channel")
     subsets = [[c for i, c in enumerate(columns) if mask >> i & 1] for mask in range(1, 8)]
-    found = []
+    queries = []
     for number in range(count):
         group = ", ".join(draw.choice(subsets))
         slide = draw.choice(_SLIDES)
@@ -98,8 +98,8 @@ def mixed_queries(count: int, keys: Keys = FEW, seed: int = 1) -> list[NamedQuer
             f"SELECT {group}, window.start AS start, {draw.choice(AGGREGATES)} AS value FROM events "
             f"{where}GROUP BY {group}, window(ts, '{length} seconds', '{slide} seconds')"
         )
-        found.append(NamedQuery(f"mixed_{number}", sql, length / slide))
-    return found
+        queries.append(NamedQuery(f"mixed_{number}", sql, length / slide))
+    return queries
 
 
 def _predicate(draw: random.Random, keys: Keys) -> str:
@@ -145,13 +145,13 @@ def range_rules(count: int = RULES, seed: int = 1) -> list[NamedQuery]:
     """Rules that ask for a range of amounts each; widths fall as 1/k and add up to a fifth."""
     draw = random.Random(f"ranges {seed}")
     whole = sum(1 / rank for rank in range(1, count + 1))
-    found = []
+    rules = []
     for number in range(count):
         width = max(1, round(AMOUNTS * MATCHED / whole / (number + 1)))
         low = draw.randrange(AMOUNTS - width)
         condition = f"amount BETWEEN {low} AND {low + width - 1}"
-        found.append(_rule("range", number, condition))
-    return found
+        rules.append(_rule("range", number, condition))
+    return rules
 
 
 def _rule(kind: str, number: int, condition: str) -> NamedQuery:

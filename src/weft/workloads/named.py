@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Named(Protocol):
+class NamedSql(Protocol):
     """Any workload's query."""
 
     @property

@@ -91,7 +91,7 @@ def even_slides(count: int = 100, largest: int = LARGEST_SLIDE) -> list[int]:
 def random_slides(count: int = 100, seed: int = 1, largest: int = LARGEST_SLIDE) -> list[int]:
     """`count` different slides, any of them equally likely, ascending."""
     random = np.random.default_rng([seed, count, largest])
-    return sorted(int(each) + 1 for each in random.choice(largest, size=count, replace=False))
+    return sorted(int(slide) + 1 for slide in random.choice(largest, size=count, replace=False))
 
 
 def round_slides(largest: int = LARGEST_SLIDE) -> list[int]:
@@ -118,7 +118,7 @@ def coprime_slides(count: int, least: int = 2) -> list[int]:
         for number in range(2, int(limit**0.5) + 1):
             if sieve[number]:
                 sieve[number * number :: number] = False
-        found = [int(prime) for prime in np.flatnonzero(sieve) if prime >= least]
-        if len(found) >= count:
-            return found[:count]
+        primes = [int(prime) for prime in np.flatnonzero(sieve) if prime >= least]
+        if len(primes) >= count:
+            return primes[:count]
         limit *= 4

@@ -73,15 +73,15 @@ def store(
     """
     if rows % files:
         raise ValueError(f"{rows} rows do not fill {files} files evenly")
-    made = make(spark.range(0, rows, 1, files))
-    schema = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in made.schema.fields)
+    frame = make(spark.range(0, rows, 1, files))
+    schema = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in frame.schema.fields)
     stored = StoredStream(folder, format, schema, rows, files)
     wanted = {"recipe": recipe, "rows": rows, "files": files, "format": format, "schema": schema}
     if _recipe_of(folder) == wanted and len(stored.paths()) == files:
         return stored
     shutil.rmtree(folder, ignore_errors=True)
     written = folder.with_name(folder.name + "-writing")
-    made.write.mode("overwrite").format(format).save(str(written))
+    frame.write.mode("overwrite").format(format).save(str(written))
     folder.mkdir(parents=True)
     for index, part in enumerate(sorted(written.glob(f"part-*.{format}"))):
         target = folder / f"{index:06d}.{format}"

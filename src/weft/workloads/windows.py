@@ -16,7 +16,7 @@ WINDOW_COUNTS = (1, 10, 100, 1000)
 
 
 @dataclass(frozen=True, order=True)
-class Window:
+class MillisecondWindow:
     """A sliding window; tumbling if range and slide are equal. Milliseconds."""
 
     range: int
@@ -33,7 +33,7 @@ class WindowQuery:
     """A named query: count and sum per key in one window."""
 
     name: str
-    window: Window
+    window: MillisecondWindow
 
     @property
     def sql(self) -> str:
@@ -45,10 +45,10 @@ class WindowQuery:
         )
 
 
-HOUR_BY_MINUTE = WindowQuery("hour_by_minute", Window(HOUR, MINUTE))
+HOUR_BY_MINUTE = WindowQuery("hour_by_minute", MillisecondWindow(HOUR, MINUTE))
 
 
-def named(prefix: str, windows: list[Window]) -> list[WindowQuery]:
+def named(prefix: str, windows: list[MillisecondWindow]) -> list[WindowQuery]:
     """Give every window a query, numbered from 0."""
     return [WindowQuery(f"{prefix}_{i}", window) for i, window in enumerate(windows)]
 
@@ -60,21 +60,21 @@ def thousand_sliding(count: int = 1000, seed: int = 1) -> list[WindowQuery]:
     100 events of a stream of 100,000 events per second.
     """
     choose = random.Random(f"sliding {seed}")
-    found: dict[Window, None] = {}
-    while len(found) < count:
+    windows: dict[MillisecondWindow, None] = {}
+    while len(windows) < count:
         slide = choose.randint(2, 120)
-        found[Window(choose.randint(slide + 1, 600) * 1000, slide * 1000)] = None
-    return named("sliding", list(found))
+        windows[MillisecondWindow(choose.randint(slide + 1, 600) * 1000, slide * 1000)] = None
+    return named("sliding", list(windows))
 
 
 def hundred_hopping(count: int = 100, seed: int = 1) -> list[WindowQuery]:
     """Distinct sliding windows whose slide divides the range, as Flink's HOP demands."""
     choose = random.Random(f"hopping {seed}")
-    found: dict[Window, None] = {}
-    while len(found) < count:
+    windows: dict[MillisecondWindow, None] = {}
+    while len(windows) < count:
         slide = choose.randint(1, 60)
-        found[Window(choose.randint(2, 20) * slide * 1000, slide * 1000)] = None
-    return named("hopping", list(found))
+        windows[MillisecondWindow(choose.randint(2, 20) * slide * 1000, slide * 1000)] = None
+    return named("hopping", list(windows))
 
 
 def ten_sliding() -> list[WindowQuery]:
@@ -91,7 +91,7 @@ def ten_sliding() -> list[WindowQuery]:
         (120, 5),
         (60, 2),
     )
-    return named("dashboard", [Window(r * 1000, s * 1000) for r, s in seconds])
+    return named("dashboard", [MillisecondWindow(r * 1000, s * 1000) for r, s in seconds])
 
 
 def random_tumbling(count: int, seed: int = 1, step: int = 1000) -> list[WindowQuery]:
@@ -102,9 +102,9 @@ def random_tumbling(count: int, seed: int = 1, step: int = 1000) -> list[WindowQ
     """
     choose = random.Random(f"tumbling {seed} {step}")
     lengths = [choose.randint(1000 // step, 20_000 // step) * step for _ in range(count)]
-    return named("tumbling", [Window(length, length) for length in lengths])
+    return named("tumbling", [MillisecondWindow(length, length) for length in lengths])
 
 
 def slide_sweep() -> list[WindowQuery]:
     """A 60 s window with slides of 60 s down to 0.25 s, to be run one at a time."""
-    return named("slide", [Window(60_000, round(s * 1000)) for s in SLIDE_SWEEP_SECONDS])
+    return named("slide", [MillisecondWindow(60_000, round(s * 1000)) for s in SLIDE_SWEEP_SECONDS])

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Node
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, GroupBySet
 from weft.optimizer.groupby.trees.statistics import GroupStatistics
 
 A_B, B_C, C_D, A_D = (frozenset(pair) for pair in ("ab", "bc", "cd", "ad"))
@@ -36,9 +36,9 @@ TREES = (
 def statistics(draw: st.DrawFn, tree: AggregateTree, skewed: bool) -> GroupStatistics:
     """Groups that fall from parents to children."""
     tuples = draw(st.integers(100, 100_000))
-    groups: dict[Node, float] = {}
-    alpha: dict[Node, float] = {}
-    sizes: dict[Node, float] = {}
+    groups: dict[GroupBySet, float] = {}
+    alpha: dict[GroupBySet, float] = {}
+    sizes: dict[GroupBySet, float] = {}
     for parent, branch in tree.walk():
         most = tuples if parent is None else groups[parent]
         groups[branch.node] = max(1.0, most * draw(st.floats(0.01, 1.0)))
@@ -79,7 +79,7 @@ def brute_force(tree: AggregateTree, given: GroupStatistics, memory: float, step
         for place, node in enumerate(nodes)
     }
     total = np.full(len(parts), given.tuples * len(tree.children))
-    out: dict[Node | None, NDArray[np.float64]] = {None: np.full(len(parts), given.tuples)}
+    out: dict[GroupBySet | None, NDArray[np.float64]] = {None: np.full(len(parts), given.tuples)}
     for parent, branch in tree.walk():
         came, groups = out[parent], given.groups(branch.node)
         if branch.asked:

@@ -14,7 +14,7 @@ from weft.optimizer.groupby.memory.forest import Forest
 from weft.optimizer.groupby.memory.fptas import fptas
 from weft.optimizer.groupby.memory.tree_cost import tree_cost
 from weft.optimizer.groupby.planner import ALLOCATORS, plan_tree
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Node
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, GroupBySet
 from weft.optimizer.groupby.trees.greedy_tree import PricedTree, greedy_tree
 from weft.optimizer.groupby.trees.statistics import GroupStatistics
 
@@ -22,7 +22,7 @@ sets = st.frozensets(st.sampled_from("abcde"), max_size=3)
 
 
 @st.composite
-def workloads(draw: st.DrawFn) -> tuple[list[Node], GroupStatistics]:
+def workloads(draw: st.DrawFn) -> tuple[list[GroupBySet], GroupStatistics]:
     queries = draw(st.lists(sets, min_size=1, max_size=7))
     tuples = draw(st.integers(10, 100_000))
     groups = {frozenset(each): float(draw(st.integers(1, min(tuples, 500)))) for each in "abcde"}
@@ -34,7 +34,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[Node], GroupStatistics]:
 @settings(max_examples=25)
 @given(workload=workloads(), memory=st.sampled_from((0.0, 1.0, 50.0, 1e4, float("inf"))))
 def test_a_plan_is_never_dearer_than_the_flat_tree(
-    allocator: str, workload: tuple[list[Node], GroupStatistics], memory: float
+    allocator: str, workload: tuple[list[GroupBySet], GroupStatistics], memory: float
 ) -> None:
     queries, known = workload
     found = plan_tree(queries, known, memory, allocator)
@@ -55,7 +55,7 @@ def test_a_plan_is_never_dearer_than_the_flat_tree(
 @settings(max_examples=10)
 @given(workload=workloads())
 def test_ranking_changes_loses_little_beside_pricing_all(
-    workload: tuple[list[Node], GroupStatistics],
+    workload: tuple[list[GroupBySet], GroupStatistics],
 ) -> None:
     queries, known = workload
 

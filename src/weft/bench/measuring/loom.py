@@ -19,10 +19,10 @@ from weft.bench.measuring.measure import (
 )
 from weft.bench.measuring.scratch import fresh
 from weft.workloads.events import WATERMARK
-from weft.workloads.named import Named
+from weft.workloads.named import NamedSql
 
 
-def register(w: weft.Weft, queries: Sequence[Named]) -> float:
+def register(w: weft.Weft, queries: Sequence[NamedSql]) -> float:
     """Register the queries as one change; the seconds it took."""
     started = time.perf_counter()
     with w.changes():
@@ -34,7 +34,7 @@ def register(w: weft.Weft, queries: Sequence[Named]) -> float:
 def opened(
     spark: SparkSession,
     source: DataFrame,
-    queries: Sequence[Named],
+    queries: Sequence[NamedSql],
     checkpoint: Path,
     **settings: Any,
 ) -> tuple[weft.Weft, float]:
@@ -73,7 +73,7 @@ def measured(spark: SparkSession, w: weft.Weft, name: str) -> Measurement:
 def shared(
     spark: SparkSession,
     source: DataFrame,
-    queries: Sequence[Named],
+    queries: Sequence[NamedSql],
     work: Path,
     name: str,
     **settings: Any,
@@ -81,5 +81,5 @@ def shared(
     """Register the queries in a new checkpoint and measure them; registering is outside, and
     measured for itself."""
     w, registering = opened(spark, source, queries, fresh(work / "weft"), **settings)
-    found = measured(spark, w, name)
-    return replace(found, details={**found.details, "registering": registering})
+    measurement = measured(spark, w, name)
+    return replace(measurement, details={**measurement.details, "registering": registering})

@@ -24,7 +24,7 @@ from weft.bench.measuring.measure import Measurement
 from weft.bench.measuring.scratch import fresh
 from weft.bench.peers import flink_job
 from weft.workloads.stored import StoredStream
-from weft.workloads.windows import Window, WindowQuery
+from weft.workloads.windows import MillisecondWindow, WindowQuery
 
 PACKAGE = "apache-flink==2.3.0"
 ENVIRONMENT_VARIABLE = "WEFT_FLINK"
@@ -94,7 +94,7 @@ def flink(
 
 
 def _run(
-    interpreter: Path, stream: StoredStream, windows: Sequence[Window], work: Path
+    interpreter: Path, stream: StoredStream, windows: Sequence[MillisecondWindow], work: Path
 ) -> tuple[float, int]:
     sink = fresh(work / "flink")
     job: dict[str, Any] = {
@@ -120,7 +120,7 @@ def _run(
     return float(json.loads(done.stdout.splitlines()[-1])["run_seconds"]), results
 
 
-def check_counts(sink: Path, windows: Sequence[Window], rows: int) -> int:
+def check_counts(sink: Path, windows: Sequence[MillisecondWindow], rows: int) -> int:
     """The number of results; refuses them if a row is missing in any window."""
     counted: Counter[int] = Counter()
     results = 0

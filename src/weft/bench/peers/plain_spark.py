@@ -22,7 +22,7 @@ from weft.bench.measuring.measure import (
 )
 from weft.bench.measuring.scratch import fresh
 from weft.workloads.events import WATERMARK
-from weft.workloads.named import Named
+from weft.workloads.named import NamedSql
 from weft.workloads.stored import StoredStream
 
 
@@ -30,7 +30,7 @@ def plain_spark(
     spark: SparkSession,
     stream: StoredStream,
     files_per_batch: int,
-    queries: Sequence[Named],
+    queries: Sequence[NamedSql],
     work: Path,
 ) -> Measurement:
     """Run the queries on the whole stream and measure them."""
@@ -57,7 +57,7 @@ def plain_spark(
     )
 
 
-def _start(spark: SparkSession, source: DataFrame, query: Named, folder: Path) -> StreamingQuery:
+def _start(spark: SparkSession, source: DataFrame, query: NamedSql, folder: Path) -> StreamingQuery:
     view = f"events_{query.name}"
     source.withWatermark("ts", WATERMARK).createOrReplaceTempView(view)
     result = spark.sql(query.sql.replace("FROM events", f"FROM {view}"))

@@ -16,7 +16,7 @@ from typing import Any
 
 from weft.cli.project.problems import InvalidProject, Problem
 from weft.errors import TreeError
-from weft.optimizer.groupby.trees.aggregate_tree import NO_ATTRIBUTES, Node, node_name
+from weft.optimizer.groupby.trees.aggregate_tree import NO_ATTRIBUTES, GroupBySet, node_name
 from weft.optimizer.groupby.trees.statistics import GroupStatistics
 
 _KEYS = ("tuples", "queries", "groups", "alpha", "entry_size")
@@ -29,7 +29,7 @@ _LARGEST = 1e15
 class TreeInput:
     """Queries and what is known of their groups."""
 
-    queries: tuple[Node, ...]
+    queries: tuple[GroupBySet, ...]
     statistics: GroupStatistics
 
 
@@ -98,7 +98,7 @@ def _object(pairs: list[tuple[str, Any]]) -> _Twice:
     return object_
 
 
-def _queries(value: Any, problems: list[str]) -> list[Node]:
+def _queries(value: Any, problems: list[str]) -> list[GroupBySet]:
     if not isinstance(value, list):
         problems.append(f"queries: a list of lists of attributes is needed, not {_kind(value)}")
         return []
@@ -137,7 +137,7 @@ def _sets(
     problems: list[str],
     *,
     positive: bool,
-) -> dict[Node, float]:
+) -> dict[GroupBySet, float]:
     """Numbers by attribute set."""
     value = content.get(key, _Twice())
     if not isinstance(value, _Twice):
@@ -146,7 +146,7 @@ def _sets(
         )
         return {}
     problems += [f'{key}["{name}"]: this set is given twice' for name in value.twice]
-    numbers: dict[Node, float] = {}
+    numbers: dict[GroupBySet, float] = {}
     for name, number in value.items():
         place = f'{key}["{name}"]'
         parts = [] if name in ("", NO_ATTRIBUTES) else [part.strip() for part in name.split(",")]
@@ -178,7 +178,7 @@ def _number(place: str, value: Any, problems: list[str], *, positive: bool) -> f
     return None
 
 
-def _contradictions(groups: Mapping[Node, float], tuples: float) -> Iterator[str]:
+def _contradictions(groups: Mapping[GroupBySet, float], tuples: float) -> Iterator[str]:
     for node, count in groups.items():
         if count > tuples:
             yield f'groups["{node_name(node)}"]: {count:g} groups cannot be in {tuples:g} tuples'

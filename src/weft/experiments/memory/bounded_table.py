@@ -63,8 +63,10 @@ class Measures:
         order: list[tuple[bool, int]] = []
         for name, (operation, given) in columns.items():
             if operation not in _OPERATIONS:
-                known = ", ".join(_OPERATIONS)
-                raise TreeError("UNKNOWN_SETTING", name="measure", value=operation, known=known)
+                operations = ", ".join(_OPERATIONS)
+                raise TreeError(
+                    "UNKNOWN_SETTING", name="measure", value=operation, known=operations
+                )
             values = np.ones(rows, np.int64) if operation == "count" else np.asarray(given)
             if values.shape != (rows,):
                 detail = f"measure '{name}' has {len(values)} values for {rows} rows"
@@ -89,8 +91,8 @@ class Measures:
     def columns(self, whole: Integers, real: Floats) -> dict[str, NDArray[Any]]:
         """Combined values by name."""
         return {
-            name: (whole if is_whole else real)[:, place]
-            for name, (is_whole, place) in zip(self.names, self.order)
+            name: (whole if is_whole else real)[:, column]
+            for name, (is_whole, column) in zip(self.names, self.order)
         }
 
 
@@ -137,8 +139,8 @@ def _arguments(came: Integers, given: Passed, measures: Measures) -> tuple[Any, 
     return came, given.whole, given.real, *operations, given.during
 
 
-def _passed(found: tuple[Integers, Integers, Floats, int]) -> Passed:
-    return Passed(*found)
+def _passed(counted: tuple[Integers, Integers, Floats, int]) -> Passed:
+    return Passed(*counted)
 
 
 def _check_sum(name: str, values: NDArray[Any], code: int) -> None:
@@ -152,9 +154,9 @@ def _stacked(rows: int, columns: list[Any], dtype: Any) -> Any:
     return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
-def _combine_into(target, row, source, place, operations):  # type: ignore[no-untyped-def]
+def _combine_into(target, row, source, source_row, operations):  # type: ignore[no-untyped-def]
     for column in range(operations.shape[0]):
-        value = source[place, column]
+        value = source[source_row, column]
         if operations[column] == 0:
             target[row, column] += value
         elif operations[column] == 1:
@@ -261,31 +263,31 @@ def _direct_loop(came, whole, real, whole_ops, real_ops, during, entries):  # ty
             held_real[bucket, column] = real[i, column]
     if during >= rows:
         early = left
-    for place in range(entries):
-        if holder[place] >= 0:
-            out[left] = holder[place]
+    for slot in range(entries):
+        if holder[slot] >= 0:
+            out[left] = holder[slot]
             for column in range(whole.shape[1]):
-                out_whole[left, column] = held_whole[place, column]
+                out_whole[left, column] = held_whole[slot, column]
             for column in range(real.shape[1]):
-                out_real[left, column] = held_real[place, column]
+                out_real[left, column] = held_real[slot, column]
             left += 1
     return out[:left].copy(), out_whole[:left].copy(), out_real[:left].copy(), early
 
 
 def _all_loop(came, whole, real, whole_ops, real_ops, during, groups):  # type: ignore[no-untyped-def]
     rows = came.shape[0]
-    place = np.full(groups, -1, np.int64)
+    row_of = np.full(groups, -1, np.int64)
     out = np.empty(min(rows, groups), np.int64)
     out_whole = np.empty((min(rows, groups), whole.shape[1]), np.int64)
     out_real = np.empty((min(rows, groups), real.shape[1]), np.float64)
     left = 0
     for i in range(rows):
         g = came[i]
-        if place[g] >= 0:
-            _combine(out_whole, place[g], whole, i, whole_ops)
-            _combine(out_real, place[g], real, i, real_ops)
+        if row_of[g] >= 0:
+            _combine(out_whole, row_of[g], whole, i, whole_ops)
+            _combine(out_real, row_of[g], real, i, real_ops)
         else:
-            place[g] = left
+            row_of[g] = left
             out[left] = g
             for column in range(whole.shape[1]):
                 out_whole[left, column] = whole[i, column]

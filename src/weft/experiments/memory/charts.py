@@ -16,9 +16,9 @@ Rows = list[dict[str, Any]]
 def rank_chart(data: Data) -> alt.Chart:
     """Figure 2, both axes logarithmic."""
     rows = [
-        {"set": f"{each['set']} (α = {each['alpha']:.2f})", "rank": rank, "records": records}
-        for each in data["series"]
-        for rank, records in zip(each["rank"], each["records"])
+        {"set": f"{series['set']} (α = {series['alpha']:.2f})", "rank": rank, "records": records}
+        for series in data["series"]
+        for rank, records in zip(series["rank"], series["records"])
     ]
     log = alt.Scale(type="log")
     return _framed(data, rows).encode(
@@ -31,10 +31,10 @@ def rank_chart(data: Data) -> alt.Chart:
 def eviction_chart(data: Data) -> alt.Chart:
     """Figure 3."""
     rows = [
-        {"set": each["set"], "what": what, "entries by groups": share, "evicted": value}
-        for each in data["series"]
+        {"set": series["set"], "what": what, "entries by groups": share, "evicted": value}
+        for series in data["series"]
         for what in ("measured", "lemma", "ranks", "recency")
-        for share, value in zip(each["share"], each[what])
+        for share, value in zip(series["share"], series[what])
     ]
     return _framed(data, rows).encode(
         alt.X("entries by groups:Q", axis=alt.Axis(format="%")),
@@ -47,8 +47,8 @@ def eviction_chart(data: Data) -> alt.Chart:
 def memory_chart(data: Data) -> alt.Chart:
     """Figure 4a: what was counted, in all."""
     rows = [
-        {"what": each["configuration"], "memory": each["memory"], "operations": each["counted"]}
-        for each in data["series"]
+        {"what": point["configuration"], "memory": point["memory"], "operations": point["counted"]}
+        for point in data["series"]
     ]
     return _by_memory(data, rows)
 
@@ -57,11 +57,11 @@ def parts_chart(data: Data) -> alt.Chart:
     """Figures 4b and 4c: during the epoch and at its end."""
     rows = [
         {
-            "what": f"{each['configuration']}, {name}",
-            "memory": each["memory"],
-            "operations": each[part],
+            "what": f"{point['configuration']}, {name}",
+            "memory": point["memory"],
+            "operations": point[part],
         }
-        for each in data["series"]
+        for point in data["series"]
         for part, name in (("during", "during"), ("at_end", "at the end"), ("counted", "in all"))
     ]
     return _by_memory(data, rows)
@@ -71,13 +71,13 @@ def saving_chart(data: Data) -> alt.Chart:
     """Figure 5."""
     rows = [
         {
-            "what": each["configuration"],
-            "memory": f"{each['memory']:,.0f}",
+            "what": series["configuration"],
+            "memory": f"{series['memory']:,.0f}",
             "queries": queries,
             "saved": saved,
         }
-        for each in data["series"]
-        for queries, saved in zip(each["queries"], each["saved"])
+        for series in data["series"]
+        for queries, saved in zip(series["queries"], series["saved"])
     ]
     return _framed(data, rows).encode(
         alt.X("queries:Q", scale=alt.Scale(zero=False)),

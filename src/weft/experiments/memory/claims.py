@@ -23,18 +23,18 @@ _REASON_LEMMA = (
 
 def claims_of(figures: Mapping[str, Data]) -> list[Claim]:
     """The claims that these figures are about."""
-    found: list[Claim] = []
+    claims: list[Claim] = []
     if "fig2" in figures:
-        found.append(_fits(figures["fig2"]["series"]))
+        claims.append(_fits(figures["fig2"]["series"]))
     if "fig3" in figures:
-        found += [
-            _evictions(figures["fig3"]["series"], each) for each in ("lemma", "ranks", "recency")
+        claims += [
+            _evictions(figures["fig3"]["series"], model) for model in ("lemma", "ranks", "recency")
         ]
     if "fig4a" in figures:
-        found += _sweep(figures["fig4a"]["series"])
+        claims += _sweep(figures["fig4a"]["series"])
     if "fig5" in figures:
-        found += _saved(figures["fig5"]["series"])
-    return found
+        claims += _saved(figures["fig5"]["series"])
+    return claims
 
 
 def details_of(figures: Mapping[str, Data]) -> str:
@@ -43,28 +43,28 @@ def details_of(figures: Mapping[str, Data]) -> str:
         return ""
     rows = [
         (
-            each["configuration"],
-            f"{each['memory']:,.0f}",
-            str(each["intermediates"]),
-            f"{each['predicted']:,.0f}",
-            f"{each['counted']:,.0f}",
-            f"{each['predicted'] / each['counted'] - 1:+.1%}",
-            f"{each['during']:,.0f}",
-            f"{each['at_end']:,.0f}",
+            point["configuration"],
+            f"{point['memory']:,.0f}",
+            str(point["intermediates"]),
+            f"{point['predicted']:,.0f}",
+            f"{point['counted']:,.0f}",
+            f"{point['predicted'] / point['counted'] - 1:+.1%}",
+            f"{point['during']:,.0f}",
+            f"{point['at_end']:,.0f}",
         )
-        for each in figures["fig4a"]["series"]
+        for point in figures["fig4a"]["series"]
     ]
     heading = ("plan", "memory", "intermediates", "predicted", "counted", "", "during", "at end")
     return "\n## Hash operations of an epoch\n\n" + markdown_table(heading, rows)
 
 
 def _fits(series: Sequence[Data]) -> Claim:
-    ours = [each["alpha"] for each in series]
+    ours = [fit["alpha"] for fit in series]
     near = all(abs(a - b) <= NEAR_FIT for a, b in zip(ours, PAPER_ALPHA))
     return Claim(
         "frequencies are Zipf-like (figure 2)",
-        ", ".join(f"{each:.2f}" for each in PAPER_ALPHA),
-        ", ".join(f"{each:.2f}" for each in ours),
+        ", ".join(f"{alpha:.2f}" for alpha in PAPER_ALPHA),
+        ", ".join(f"{alpha:.2f}" for alpha in ours),
         f"within {NEAR_FIT:g}" if near else "differs",
         "The flows are generated to have these parameters; the paper's traces are not to be had.",
     )
@@ -73,8 +73,8 @@ def _fits(series: Sequence[Data]) -> Claim:
 def _evictions(series: Sequence[Data], model: str) -> Claim:
     gaps = [
         predicted - measured
-        for each in series
-        for predicted, measured in zip(each[model], each["measured"])
+        for series_of_set in series
+        for predicted, measured in zip(series_of_set[model], series_of_set["measured"])
     ]
     worst = max(gaps, key=abs)
     names = {
@@ -134,7 +134,7 @@ def _slc_rises(series: Sequence[Data]) -> Claim:
     return Claim(
         "SLC's cost may rise with memory, since its end of epoch is not in the objective (figure 4b)",
         "rises at 3.2 M",
-        "rises at " + ", ".join(f"{each:,.0f}" for each in rises)
+        "rises at " + ", ".join(f"{memory:,.0f}" for memory in rises)
         if rises
         else "falls at every step",
         "holds" if rises else "not seen",
@@ -143,7 +143,7 @@ def _slc_rises(series: Sequence[Data]) -> Claim:
 
 
 def _predicted(name: str, series: Sequence[Data]) -> Claim:
-    gaps = [each["predicted"] / each["counted"] - 1 for each in series]
+    gaps = [point["predicted"] / point["counted"] - 1 for point in series]
     reasons = {
         OURS: "The model is that of LRU tables on records in random order, as these flows are; it knows "
         "all frequencies of the first epoch.",
@@ -155,7 +155,7 @@ def _predicted(name: str, series: Sequence[Data]) -> Claim:
         f"{name}: predicted hash operations are those counted",
         "accurate estimates",
         f"{min(gaps):+.1%} to {max(gaps):+.1%}",
-        f"within {CLOSE:.0%}" if all(abs(each) <= CLOSE for each in gaps) else "off",
+        f"within {CLOSE:.0%}" if all(abs(gap) <= CLOSE for gap in gaps) else "off",
         reasons[name],
     )
 
@@ -183,7 +183,7 @@ def _saved(series: Sequence[dict[str, Any]]) -> list[Claim]:
 
 
 def _saved_by(name: str, series: Sequence[dict[str, Any]]) -> list[Claim]:
-    every = {each["memory"]: each["saved"] for each in series}
+    every = {line["memory"]: line["saved"] for line in series}
     most = max(every)
     largest = every[most]
     spans = ", ".join(f"{min(s):.0%} to {max(s):.0%} at {m:,.0f}" for m, s in every.items())
@@ -193,7 +193,7 @@ def _saved_by(name: str, series: Sequence[dict[str, Any]]) -> list[Claim]:
             f"{name}: fewer hash operations than SLC for every number of queries (figure 5)",
             "consistently",
             spans,
-            "holds" if min(min(each) for each in every.values()) > 0 else "does not hold",
+            "holds" if min(min(saved) for saved in every.values()) > 0 else "does not hold",
             "On the second trace, one epoch; each size is the mean of its query sets.",
         ),
         Claim(

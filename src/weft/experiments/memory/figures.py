@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from weft.experiments.memory.parameters import FITTED, Settings
-from weft.experiments.memory.plans import CONFIGURATIONS, OURS, PAPER, SLC, Outcome, Trace
+from weft.experiments.memory.parameters import FITTED, MemorySettings
+from weft.experiments.memory.plans import CONFIGURATIONS, OURS, PAPER, SLC, Trace, TreeOutcome
 from weft.experiments.memory.zipf_fit import zipf_exponent
 from weft.experiments.reproduction import Data, Progress
 from weft.optimizer.groupby.memory.eviction import LEMMA, RANKS
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node, node_name
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, GroupBySet, node_name
 from weft.workloads.flows import PAIRS, epoch, random_pairs
 
 TITLES = {
@@ -26,13 +26,15 @@ TITLES = {
 }
 _SWEEPS = {"fig4a": CONFIGURATIONS, "fig4b": (SLC,), "fig4c": (OURS, PAPER)}
 _RANKS = 80
-_ALL: Node = frozenset()
+_ALL: GroupBySet = frozenset()
 
 
-class Run:
+class MemoryRun:
     """One run: traces, and what several figures use, measured once."""
 
-    def __init__(self, figures: Sequence[str], settings: Settings, progress: Progress) -> None:
+    def __init__(
+        self, figures: Sequence[str], settings: MemorySettings, progress: Progress
+    ) -> None:
         self.figures = figures
         self.settings = settings
         self._progress = progress
@@ -48,7 +50,7 @@ class Run:
     @cached_property
     def steps(self) -> int:
         settings = self.settings
-        sweep = {each for figure in self.figures for each in _SWEEPS.get(figure, ())}
+        sweep = {step for figure in self.figures for step in _SWEEPS.get(figure, ())}
         count = sum(figure in ("fig2", "fig3") for figure in self.figures)
         count += len(sweep) * len(settings.memories)
         if "fig5" in self.figures:
@@ -59,7 +61,7 @@ class Run:
     def trace(self) -> Trace:
         settings = self.settings
         return Trace(
-            [epoch(settings.seed, each, settings.records) for each in range(settings.epochs)]
+            [epoch(settings.seed, number, settings.records) for number in range(settings.epochs)]
         )
 
     @cached_property
@@ -67,31 +69,33 @@ class Run:
         return Trace([epoch(self.settings.other_seed, 0, self.settings.other_records)])
 
     @cached_property
-    def query_sets(self) -> list[tuple[Node, ...]]:
+    def query_sets(self) -> list[tuple[GroupBySet, ...]]:
         """Of figure 5; there is one set of all pairs."""
-        found: list[tuple[Node, ...]] = []
+        sets_of_queries: list[tuple[GroupBySet, ...]] = []
         for size in self.settings.sizes:
             sets = 1 if size == len(PAIRS) else self.settings.sets
-            found += [random_pairs(size, seed) for seed in range(1, sets + 1)]
-        return found
+            sets_of_queries += [random_pairs(size, seed) for seed in range(1, sets + 1)]
+        return sets_of_queries
 
     @cached_property
-    def sweep(self) -> Callable[[str], list[Outcome]]:
-        known: dict[str, list[Outcome]] = {}
+    def sweep(self) -> Callable[[str], list[TreeOutcome]]:
+        by_configuration: dict[str, list[TreeOutcome]] = {}
 
-        def outcomes(configuration: str) -> list[Outcome]:
-            if configuration not in known:
-                known[configuration] = []
+        def outcomes(configuration: str) -> list[TreeOutcome]:
+            if configuration not in by_configuration:
+                by_configuration[configuration] = []
                 for memory in self.settings.memories:
                     self.step(f"{configuration}, memory {memory:,.0f}")
                     queries = random_pairs(self.settings.queries)
-                    known[configuration].append(self.trace.outcome(queries, memory, configuration))
-            return known[configuration]
+                    by_configuration[configuration].append(
+                        self.trace.outcome(queries, memory, configuration)
+                    )
+            return by_configuration[configuration]
 
         return outcomes
 
 
-def ranks(run: Run) -> Data:
+def ranks(run: MemoryRun) -> Data:
     """Figure 2: frequency by rank, and the fitted line."""
     run.step("frequencies")
     series = []
@@ -110,7 +114,7 @@ def ranks(run: Run) -> Data:
     return _data("fig2", run.settings, series)
 
 
-def evictions(run: Run) -> Data:
+def evictions(run: MemoryRun) -> Data:
     """Figure 3: the share of records that evict an entry, at the stream."""
     run.step("evictions")
     statistics, rows = run.trace.statistics, run.trace.statistics.tuples
@@ -139,7 +143,7 @@ def evictions(run: Run) -> Data:
     return _data("fig3", run.settings, series)
 
 
-def memory_sweep(figure: str, run: Run) -> Data:
+def memory_sweep(figure: str, run: MemoryRun) -> Data:
     """Figure 4: operations of an epoch, for every memory and configuration."""
     series = [
         outcome.to_json()
@@ -149,15 +153,15 @@ def memory_sweep(figure: str, run: Run) -> Data:
     return _data(figure, run.settings, series)
 
 
-def query_sweep(run: Run) -> Data:
+def query_sweep(run: MemoryRun) -> Data:
     """Figure 5: what FPTAS saves of SLC's operations, on average over the sets of a size."""
     counted: dict[tuple[str, float, int], list[float]] = {}
     for queries in run.query_sets:
         for memory in run.settings.size_memories:
             for configuration in CONFIGURATIONS:
                 run.step(f"{len(queries)} queries, {configuration}, memory {memory:,.0f}")
-                found = run.other_trace.outcome(queries, memory, configuration).counted
-                counted.setdefault((configuration, memory, len(queries)), []).append(found)
+                operations = run.other_trace.outcome(queries, memory, configuration).counted
+                counted.setdefault((configuration, memory, len(queries)), []).append(operations)
     sizes = run.settings.sizes
     series = [
         {
@@ -180,7 +184,7 @@ def query_sweep(run: Run) -> Data:
     return _data("fig5", run.settings, series)
 
 
-def _data(figure: str, settings: Settings, series: list[dict[str, Any]]) -> Data:
+def _data(figure: str, settings: MemorySettings, series: list[dict[str, Any]]) -> Data:
     return {
         "figure": figure,
         "title": TITLES[figure],

@@ -50,11 +50,11 @@ class NodeCodes:
 
 def encode(table: pa.Table, attributes: Iterable[str]) -> dict[str, Attribute]:
     """Columns of a table as attributes."""
-    found = {}
+    encoded_attributes = {}
     for name in attributes:
         if name not in table.column_names:
-            known = ", ".join(table.column_names)
-            raise TreeError("UNKNOWN_COLUMN", name=name, stream="the table", known=known)
+            columns = ", ".join(table.column_names)
+            raise TreeError("UNKNOWN_COLUMN", name=name, stream="the table", known=columns)
         column = table.column(name).combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = (
@@ -68,8 +68,8 @@ def encode(table: pa.Table, attributes: Iterable[str]) -> dict[str, Attribute]:
         dictionary = encoded.dictionary
         if dictionary.type != column.type:
             dictionary = dictionary.view(column.type)
-        found[name] = Attribute(codes, max(len(dictionary), 1), dictionary)
-    return found
+        encoded_attributes[name] = Attribute(codes, max(len(dictionary), 1), dictionary)
+    return encoded_attributes
 
 
 def node_codes(

@@ -15,7 +15,7 @@ from weft.experiments.memory.charts import (
 from weft.experiments.memory.claims import claims_of, details_of
 from weft.experiments.memory.figures import (
     TITLES,
-    Run,
+    MemoryRun,
     evictions,
     memory_sweep,
     query_sweep,
@@ -26,7 +26,7 @@ from weft.experiments.reproduction import Figure, Paper, Progress, Reproduction
 
 _TITLE = "Memory-constrained aggregate computation over data streams (aggregate trees, FPTAS)"
 
-FIGURES: dict[str, Figure[Run]] = {
+FIGURES: dict[str, Figure[MemoryRun]] = {
     "fig2": Figure(TITLES["fig2"], ranks, rank_chart),
     "fig3": Figure(TITLES["fig3"], evictions, eviction_chart),
     "fig4a": Figure(TITLES["fig4a"], partial(memory_sweep, "fig4a"), memory_chart),
@@ -38,7 +38,7 @@ FIGURES: dict[str, Figure[Run]] = {
 
 def reproduce(figures: Sequence[str], quick: bool, progress: Progress) -> Reproduction:
     """Measure these figures, and judge the claims that are about them."""
-    run = Run(figures, QUICK if quick else FULL, progress)
+    run = MemoryRun(figures, QUICK if quick else FULL, progress)
     data = {figure: FIGURES[figure].run(run) for figure in figures}
     run.finish()
     title = f"{_TITLE}: few settings, which say nothing about the paper" if quick else _TITLE

@@ -17,7 +17,7 @@ PAPER_ALPHA = (0.85, 0.67, 0.48)
 
 
 @dataclass(frozen=True)
-class Settings:
+class MemorySettings:
     """One run. Memory is in entries; the paper's figure 4 goes to 5000 K."""
 
     records: int
@@ -40,7 +40,7 @@ class Settings:
         return asdict(self)
 
 
-FULL = Settings(
+FULL = MemorySettings(
     records=400_000,
     epochs=4,
     shares=(0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
@@ -51,7 +51,7 @@ FULL = Settings(
     sets=3,
 )
 
-QUICK = Settings(
+QUICK = MemorySettings(
     records=4_000,
     epochs=2,
     shares=(0.1, 0.5, 0.9),

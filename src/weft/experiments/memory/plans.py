@@ -31,7 +31,7 @@ Node = frozenset[str]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TreeOutcome:
     """Hash operations of an epoch on average: what the plan predicted, what was counted."""
 
     configuration: str
@@ -89,18 +89,18 @@ class Trace:
             queries, self.statistics, memory, "fptas", model=self.models[configuration]
         )
 
-    def outcome(self, queries: Sequence[Node], memory: float, configuration: str) -> Outcome:
+    def outcome(self, queries: Sequence[Node], memory: float, configuration: str) -> TreeOutcome:
         """Plan, run and count."""
         planned = self.plan(queries, memory, configuration)
         runs = self.run(planned.tree, dict(planned.allocation), configuration)
-        return Outcome(
+        return TreeOutcome(
             configuration=configuration,
             queries=len(queries),
             memory=memory,
             intermediates=len(planned.tree.intermediates()),
             predicted=planned.cost,
-            during=sum(each.during for each in runs) / len(runs),
-            at_end=sum(each.at_end for each in runs) / len(runs),
+            during=sum(run.during for run in runs) / len(runs),
+            at_end=sum(run.at_end for run in runs) / len(runs),
         )
 
 

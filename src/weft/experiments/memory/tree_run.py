@@ -71,11 +71,11 @@ class TreeRun:
 
     @property
     def during(self) -> int:
-        return sum(each.during for each in self.operations.values())
+        return sum(counted.during for counted in self.operations.values())
 
     @property
     def at_end(self) -> int:
-        return sum(each.at_end for each in self.operations.values())
+        return sum(counted.at_end for counted in self.operations.values())
 
     @property
     def total(self) -> int:
@@ -95,30 +95,30 @@ def run_tree(
     Entries are whole numbers: what is allocated is rounded down. `codes` keeps the groups of nodes below the stream, for
     other trees over the same rows.
     """
-    known = {} if codes is None else codes
+    codes_of = {} if codes is None else codes
     rows = len(measures.whole)
     results: dict[frozenset[str], Grouped] = {}
     operations: dict[frozenset[str], Operations] = {}
     stream = Passed(np.empty(0, np.int64), measures.whole, measures.real, rows)
 
-    def visit(branch: TreeBranch, own: NodeCodes, came: Integers, given: Passed) -> None:
+    def visit(branch: TreeBranch, branch_codes: NodeCodes, came: Integers, given: Passed) -> None:
         held = allocation.get(branch.node, 0.0)
         if not held >= 0:
             raise TreeError("BAD_TREE", detail=f"{held} entries cannot be held")
         entries = math.floor(min(held, _MOST_ENTRIES))
         used = complete if branch.asked else table
-        passed = used(came, given, measures, entries, max(len(own), 1))
+        passed = used(came, given, measures, entries, max(len(branch_codes), 1))
         operations[branch.node] = Operations(given.during, len(came) - given.during, passed.during)
         if branch.asked:
-            places = own.rows[passed.groups]
+            places = branch_codes.rows[passed.groups]
             keys = {name: attributes[name].codes[places] for name in sorted(branch.node)}
             results[branch.node] = Grouped(keys, measures.columns(passed.whole, passed.real))
         for child in branch.children:
-            below = node_codes(child.node, attributes, own.rows, rows)
+            below = node_codes(child.node, attributes, branch_codes.rows, rows)
             visit(child, below, below.groups[passed.groups], passed)
 
     for child in tree.children:
-        if child.node not in known:
-            known[child.node] = node_codes(child.node, attributes, None, rows)
-        visit(child, known[child.node], known[child.node].groups, stream)
+        if child.node not in codes_of:
+            codes_of[child.node] = node_codes(child.node, attributes, None, rows)
+        visit(child, codes_of[child.node], codes_of[child.node].groups, stream)
     return TreeRun(results, operations)

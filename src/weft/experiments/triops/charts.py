@@ -53,7 +53,7 @@ def _framed(data: Data, *panels: Panel) -> alt.HConcatChart:
 
 
 def _rate_panel(data: Data, queries: int, drawn: str, scale: alt.Scale) -> Panel:
-    series = [each for each in data["series"] if each["queries"] == queries]
+    series = [line for line in data["series"] if line["queries"] == queries]
     ends = alt.Scale(
         type="log", domain=[min(series[0]["rate"]), max(series[0]["rate"])], nice=False
     )
@@ -148,8 +148,8 @@ def _gains(series: Iterable[Data]) -> list[Rows]:
     `best` makes a plan of its own for each model, so it has no such figure.
     """
     by_model: dict[str, dict[str, Data]] = defaultdict(dict)
-    for each in series:
-        by_model[each["optimizer"]][each["model"]] = each
+    for line in series:
+        by_model[line["optimizer"]][line["model"]] = line
     return [
         [
             {"optimizer": optimizer, "queries": queries, "gain": 1 - tri / two}
@@ -178,11 +178,11 @@ def _named(what: str, rows: Rows) -> alt.Chart:
 def _drawn(data: Data, series: Iterable[Data]) -> list[Data]:
     settings = data["settings"]
     wanted = settings["drawn"], settings["seeds"][0]
-    return [each for each in series if (each["guess"], each["seed"]) == wanted]
+    return [line for line in series if (line["guess"], line["seed"]) == wanted]
 
 
 def _panels(data: Data) -> list[int]:
-    return sorted({each["queries"] for each in data["series"]})
+    return sorted({line["queries"] for line in data["series"]})
 
 
 def _line(series: Data, axis: str) -> Rows:
@@ -192,8 +192,8 @@ def _line(series: Data, axis: str) -> Rows:
 def _spread(series: Iterable[Data], axis: str) -> Rows:
     """The least, the largest and the quartiles at each place of the axis."""
     values: dict[float, list[float]] = defaultdict(list)
-    for each in series:
-        for x, y in zip(each[axis], each["normalized"]):
+    for line in series:
+        for x, y in zip(line[axis], line["normalized"]):
             values[x].append(y)
     names = ("low", "quarter", "three_quarters", "high")
     return [
@@ -217,41 +217,43 @@ def spark_chart(data: Data) -> alt.HConcatChart:
     """Operations by level on the left, predicted beside counted; seconds on the right."""
     operations = [
         {
-            "plan": _plan_name(each),
+            "plan": _plan_name(plan),
             "level": level.replace("level", "level "),
             "what": what,
-            "operations": each[what][level],
+            "operations": plan[what][level],
         }
-        for each in data["plans"]
+        for plan in data["plans"]
         for what in ("predicted", "counted")
-        for level in each[what]
+        for level in plan[what]
     ]
     times = [
-        {"plan": _plan_name(each), "what": what, "seconds": seconds}
-        for each in data["plans"]
+        {"plan": _plan_name(plan), "what": what, "seconds": seconds}
+        for plan in data["plans"]
         for what, seconds in (
-            ("kernel (levels 2 and 3)", each["kernel_seconds"]),
-            ("all else", each["seconds"] - each["kernel_seconds"]),
+            ("kernel (levels 2 and 3)", plan["kernel_seconds"]),
+            ("all else", plan["seconds"] - plan["kernel_seconds"]),
         )
     ]
-    plan = alt.Y("plan:N", title=None, sort=None)
+    plan_axis = alt.Y("plan:N", title=None, sort=None)
     counted = (
         _chart(operations)
         .mark_bar()
         .encode(
             alt.X("operations:Q", title="aggregate operations"),
-            plan,
+            plan_axis,
             alt.Color("level:N", title=None),
             alt.Row("what:N", title=None),
         )
     )
     taken = (
-        _chart(times).mark_bar().encode(alt.X("seconds:Q"), plan, alt.Color("what:N", title=None))
+        _chart(times)
+        .mark_bar()
+        .encode(alt.X("seconds:Q"), plan_axis, alt.Color("what:N", title=None))
     )
     panels = counted.properties(width=_WIDTH), taken.properties(width=_WIDTH)
     drawn = alt.hconcat(*panels, title=data["title"])
     return drawn.resolve_scale(color="independent")  # type: ignore[no-any-return]
 
 
-def _plan_name(each: dict[str, Any]) -> str:
-    return f"{each['optimizer']}, {each['model']}, {each['groups']} groups"
+def _plan_name(plan: dict[str, Any]) -> str:
+    return f"{plan['optimizer']}, {plan['model']}, {plan['groups']} groups"

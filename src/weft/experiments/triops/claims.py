@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from weft.experiments.reproduction import Claim, markdown_table
-from weft.experiments.triops.grid import Point
-from weft.experiments.triops.parameters import LOW_RATE, MODEL_RATES, Settings
+from weft.experiments.triops.grid import SimulatedPoint
+from weft.experiments.triops.parameters import LOW_RATE, MODEL_RATES, TriopsSettings
 from weft.experiments.triops.simulation import TRI_OPS, TWO_OPS
 from weft.experiments.triops.summaries import (
     ModelSummary,
@@ -40,7 +40,7 @@ Summary = TypeVar("Summary", RateSummary, ModelSummary)
 
 
 def claims_and_details(
-    settings: Settings, points: Sequence[Point], figures: Sequence[str]
+    settings: TriopsSettings, points: Sequence[SimulatedPoint], figures: Sequence[str]
 ) -> tuple[list[Claim], str]:
     """The claims that the figures are about, and a table of all guesses in Markdown."""
     compared = [figure for figure in figures if figure in MODEL_RATES]
@@ -55,12 +55,12 @@ def claims_and_details(
 
 
 def _rate_claims(guesses: Sequence[RateSummary]) -> Iterable[Claim]:
-    largest = [mean(each.largest) for each in guesses]
+    largest = [mean(guess.largest) for guess in guesses]
     yield Claim(
         "TriWeave costs up to 65 % less than WeaveShare (figure 10)",
         "65 %",
         f"the largest reduction is {_span(span(largest))} by guess; "
-        f"{sum(each >= UP_TO for each in largest)} of {len(largest)} guesses reach 65 %; "
+        f"{sum(gain >= UP_TO for gain in largest)} of {len(largest)} guesses reach 65 %; "
         f"{guesses[0].guess}: {_percent(largest[0])}",
         _verdict(guesses, _near, f"within {100 * NEAR:.0f} points of it"),
         "At λ ≤ E there is nothing to gain: TriWeave's own groups cost less under TwoOps. Once λ is "
@@ -73,9 +73,9 @@ def _rate_claims(guesses: Sequence[RateSummary]) -> Iterable[Claim]:
         "at low rates and with more queries it is less than 40 %",
         "< 40 %",
         f"most queries, rates up to {LOW_RATE}: at most "
-        f"{_span(span(each.low_with_most for each in guesses))} by guess; at the lowest rate "
-        f"{_span(_joined(each.at_lowest_rate for each in guesses))}",
-        _verdict(guesses, lambda each: each.low_with_most < LOW),
+        f"{_span(span(guess.low_with_most for guess in guesses))} by guess; at the lowest rate "
+        f"{_span(_joined(guess.at_lowest_rate for guess in guesses))}",
+        _verdict(guesses, lambda guess: guess.low_with_most < LOW),
         "A rate is low only beside E. A template with slide 1 has E = 1, and reductions are small "
         "for rates near 1; without small slides E is far below, and 0.5 tuples per unit is high already.",
     )
@@ -83,27 +83,27 @@ def _rate_claims(guesses: Sequence[RateSummary]) -> Iterable[Claim]:
         "at low rates the reduction falls as queries are added",
         "falls",
         f"largest at rates up to {LOW_RATE}, most queries less fewest: "
-        f"{_points(each.at_low_rates[-1] - each.at_low_rates[0] for each in guesses)}",
-        _verdict(guesses, lambda each: each.falls),
+        f"{_points(guess.at_low_rates[-1] - guess.at_low_rates[0] for guess in guesses)}",
+        _verdict(guesses, lambda guess: guess.falls),
         "k times as many queries on the same slides multiply every Ω by k, which is k times the cost "
         "at the prices λ/k and E/k: the curve moves toward higher rates. So the reduction falls "
         "left of the peak and rises right of it; where E is small the peak itself lies at low "
         "rates. With thousands of slides new queries bring new slides, and the peak grows.",
     )
-    fewer = sum(each.fewer_groups_above_edge_rate for each in guesses)
+    fewer = sum(guess.fewer_groups_above_edge_rate for guess in guesses)
     yield Claim(
         "TriWeave's plans have more groups than WeaveShare's (rates of figure 10)",
         "consistently, much larger",
-        f"in {_span(span(each.more_groups for each in guesses))} of the points by guess; "
+        f"in {_span(span(guess.more_groups for guess in guesses))} of the points by guess; "
         f"fewer at λ ≥ E in {fewer} of all points",
-        _verdict(guesses, lambda each: each.more_groups == 1),
+        _verdict(guesses, lambda guess: guess.more_groups == 1),
         _SAME_MERGES,
     )
     yield Claim(
         "TriOps costs less than TwoOps unless E = λ = 1 (section III-C)",
         "one exception",
-        f"{sum(each.losses for each in guesses)} of WeaveShare's plans of two groups or more cost "
-        f"no less under TriOps, at rates up to {max(each.highest_loss for each in guesses):g}",
+        f"{sum(guess.losses for guess in guesses)} of WeaveShare's plans of two groups or more cost "
+        f"no less under TriOps, at rates up to {max(guess.highest_loss for guess in guesses):g}",
         f"does not hold for {_named([str(g.guess) for g in guesses if g.losses], len(guesses))}",
         "TriOps saves (m-1)λ - mE. That is negative for every λ ≤ E, for every plan of one group, "
         "and for λ < mE / (m-1): not only at E = λ = 1.",
@@ -111,8 +111,8 @@ def _rate_claims(guesses: Sequence[RateSummary]) -> Iterable[Claim]:
 
 
 def _model_claims(guesses: Sequence[ModelSummary], figures: Sequence[str]) -> Iterable[Claim]:
-    woven = [gain for each in guesses for gain in each.weaveshare_gains]
-    tri = [gain for each in guesses for gain in each.triweave_gains]
+    woven = [gain for guess in guesses for gain in guess.weaveshare_gains]
+    tri = [gain for guess in guesses for gain in guess.triweave_gains]
     reason = (
         "TriOps saves ((m-1)λ - mE) / (mλ + F), always less than 1 - 1/m: below 50 % for two "
         "groups. "
@@ -122,7 +122,7 @@ def _model_claims(guesses: Sequence[ModelSummary], figures: Sequence[str]) -> It
         "40 to 60 %",
         _gains(woven),
         _verdict(
-            guesses, lambda each: bool(each.weaveshare_gains) and _within(each.weaveshare_gains)
+            guesses, lambda guess: bool(guess.weaveshare_gains) and _within(guess.weaveshare_gains)
         ),
         reason
         + "40 % or more needs F ≤ ((m-1) / 0.4 - m)λ - 2.5mE: at most λ/2 for two groups, at "
@@ -133,48 +133,50 @@ def _model_claims(guesses: Sequence[ModelSummary], figures: Sequence[str]) -> It
         "TriOps saves 40 to 60 % of TriWeave's plans",
         "40 to 60 %",
         _gains(tri),
-        _verdict(guesses, lambda each: bool(each.triweave_gains) and _within(each.triweave_gains)),
+        _verdict(
+            guesses, lambda guess: bool(guess.triweave_gains) and _within(guess.triweave_gains)
+        ),
         reason + "TriWeave's groups are many and do not depend on λ, so under TwoOps they cost mλ: "
         "for λ well above F / m the share saved goes to 1 - 1/m - E/λ, which is near 90 % for "
         "ten groups.",
     )
-    shared = _joined(each.shared for each in guesses)
+    shared = _joined(guess.shared for guess in guesses)
     yield Claim(
         "Shared alone costs more under TriOps",
         "> 1.0",
         f"1 + {shared[0] - 1:.1e} to 1 + {shared[1] - 1:.1e}",
-        _verdict(guesses, lambda each: each.shared[0] > 1),
+        _verdict(guesses, lambda guess: guess.shared[0] > 1),
         "With one group TriOps adds E: the ratio is 1 + E / (λ + EΩ), always above 1 and never "
         "above 1 + 1/Ω. With Ω about 25 per query it cannot be seen in a plot.",
     )
     yield Claim(
         "TriWeave's plans have more groups than WeaveShare's (rates of figures 11 to 13)",
         "consistently, much larger",
-        f"in {_span(span(each.more_groups for each in guesses))} of the points by guess",
-        _verdict(guesses, lambda each: each.more_groups == 1),
+        f"in {_span(span(guess.more_groups for guess in guesses))} of the points by guess",
+        _verdict(guesses, lambda guess: guess.more_groups == 1),
         _SAME_MERGES,
     )
     yield Claim(
         "the gain under TriOps grows with the number of queries",
         "in all three figures",
         "its normalized cost falls from the fewest to the most queries at every rate; at each step "
-        f"for {sum(each.rises_at_each_step for each in guesses)} of {len(guesses)} guesses",
-        _verdict(guesses, lambda each: each.rises),
+        f"for {sum(guess.rises_at_each_step for guess in guesses)} of {len(guesses)} guesses",
+        _verdict(guesses, lambda guess: guess.rises),
         "F of Shared is EΩ and grows with every query, while TriWeave's grows by the query's own "
         "share. Once all slides of a short template are in use, both grow alike and the ratio "
         "stays.",
     )
     if len(figures) == len(MODEL_RATES):
-        growth = list(zip(*(each.growth for each in guesses)))
+        growth = list(zip(*(guess.growth for guess in guesses)))
         yield Claim(
             "that gain grows faster at higher rates",
             "50 < 300 < 10,000",
             "fall of the normalized cost from fewest to most queries: "
             + "; ".join(
-                f"{_points(each)} at {MODEL_RATES[figure]:,}"
-                for figure, each in zip(figures, growth)
+                f"{_points(steps)} at {MODEL_RATES[figure]:,}"
+                for figure, steps in zip(figures, growth)
             ),
-            _verdict(guesses, lambda each: each.faster_at_high_rates),
+            _verdict(guesses, lambda guess: guess.faster_at_high_rates),
             "The normalized cost is (λ + mE + F) / (λ + EΩ): at 1 while EΩ ≪ λ, flat again once "
             "EΩ ≫ λ. It falls fastest where λ is about EΩ, so a higher rate is faster only while "
             "EΩ of all queries is above it: if E is about 1, not if all slides are long.",
@@ -211,8 +213,8 @@ def _all_at_once(by_rate: Sequence[RateSummary], by_model: Sequence[ModelSummary
 
 
 def _details(
-    settings: Settings,
-    points: Sequence[Point],
+    settings: TriopsSettings,
+    points: Sequence[SimulatedPoint],
     by_rate: Sequence[RateSummary],
     by_model: Sequence[ModelSummary],
 ) -> str:
@@ -221,7 +223,7 @@ def _details(
         f"by its result. Seeds {', '.join(map(str, settings.seeds))}.\n"
     ]
     if by_rate:
-        short = span(each.largest_if_short for each in by_rate)
+        short = span(guess.largest_if_short for guess in by_rate)
         text.append(
             "If a unit of time were a millisecond, every rate would count a thousandth: the "
             f"largest reduction would be {_span(short)} by guess.\n"
@@ -235,7 +237,7 @@ def _details(
     return "".join(text)
 
 
-def _exactness(points: Iterable[Point]) -> str:
+def _exactness(points: Iterable[SimulatedPoint]) -> str:
     errors: dict[tuple[str, int, int], float] = {}
     for point in points:
         workload = str(point.guess), point.seed, point.queries
@@ -250,7 +252,7 @@ def _exactness(points: Iterable[Point]) -> str:
     )
 
 
-def _best(points: Iterable[Point]) -> list[str]:
+def _best(points: Iterable[SimulatedPoint]) -> list[str]:
     saved = [
         (1 - plan.cost(model, point.rate) / other.cost(model, point.rate))
         for point in points
@@ -267,7 +269,7 @@ def _best(points: Iterable[Point]) -> list[str]:
     ]
 
 
-def _rate_table(settings: Settings, guesses: Sequence[RateSummary]) -> str:
+def _rate_table(settings: TriopsSettings, guesses: Sequence[RateSummary]) -> str:
     heading = (
         "guess",
         "slides",
@@ -281,16 +283,16 @@ def _rate_table(settings: Settings, guesses: Sequence[RateSummary]) -> str:
     )
     rows = [
         (
-            str(each.guess),
-            str(each.slides),
-            f"{each.edge_rate[0]:.3g} to {each.edge_rate[1]:.3g}",
-            ", ".join(_percent(value) for value in each.largest),
-            f"{each.largest_at[0]:g}, {each.largest_at[1]}",
-            _span(each.at_lowest_rate),
-            " / ".join(_percent(value) for value in each.at_low_rates),
-            _percent(each.more_groups),
+            str(guess.guess),
+            str(guess.slides),
+            f"{guess.edge_rate[0]:.3g} to {guess.edge_rate[1]:.3g}",
+            ", ".join(_percent(value) for value in guess.largest),
+            f"{guess.largest_at[0]:g}, {guess.largest_at[1]}",
+            _span(guess.at_lowest_rate),
+            " / ".join(_percent(value) for value in guess.at_low_rates),
+            _percent(guess.more_groups),
         )
-        for each in guesses
+        for guess in guesses
     ]
     return markdown_table(heading, rows)
 
@@ -307,15 +309,15 @@ def _model_table(guesses: Sequence[ModelSummary]) -> str:
     )
     rows = [
         (
-            str(each.guess),
-            _span(span(each.weaveshare_gains)) if each.weaveshare_gains else "one group",
-            _span(span(each.triweave_gains)) if each.triweave_gains else "one group",
-            f"1 + {each.shared[1] - 1:.1e}",
-            _percent(each.more_groups),
-            "yes" if each.rises else "no",
-            "yes" if each.faster_at_high_rates else "no",
+            str(guess.guess),
+            _span(span(guess.weaveshare_gains)) if guess.weaveshare_gains else "one group",
+            _span(span(guess.triweave_gains)) if guess.triweave_gains else "one group",
+            f"1 + {guess.shared[1] - 1:.1e}",
+            _percent(guess.more_groups),
+            "yes" if guess.rises else "no",
+            "yes" if guess.faster_at_high_rates else "no",
         )
-        for each in guesses
+        for guess in guesses
     ]
     return markdown_table(heading, rows)
 
@@ -339,7 +341,7 @@ def _verdict(
     guesses: Sequence[Summary], holds: Callable[[Summary], bool], what: str = "holds"
 ) -> str:
     """For how many guesses, by name if they are few."""
-    kept = [str(each.guess) for each in guesses if holds(each)]
+    kept = [str(guess.guess) for guess in guesses if holds(guess)]
     if len(kept) == len(guesses):
         return f"{what} for all {len(guesses)} guesses"
     if not kept:
@@ -353,7 +355,7 @@ def _named(kept: Sequence[str], total: int) -> str:
 
 
 def _joined(spans: Iterable[Span]) -> Span:
-    return span(end for each in spans for end in each)
+    return span(end for ends in spans for end in ends)
 
 
 def _percent(share: float, digits: int = 0) -> str:

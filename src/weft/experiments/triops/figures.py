@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import Any
 
 from weft.experiments.reproduction import Data
-from weft.experiments.triops.grid import Point
-from weft.experiments.triops.parameters import MODEL_RATES, Settings
+from weft.experiments.triops.grid import SimulatedPoint
+from weft.experiments.triops.parameters import MODEL_RATES, TriopsSettings
 from weft.experiments.triops.simulation import TRI_OPS, TWO_OPS
 
 TITLES = {
@@ -24,7 +24,7 @@ TITLES = {
 }
 
 
-def rate_sweep(settings: Settings, points: Iterable[Point]) -> Data:
+def rate_sweep(settings: TriopsSettings, points: Iterable[SimulatedPoint]) -> Data:
     """Figure 10: TriWeave under TriOps beside WeaveShare under TwoOps, for each rate."""
     wanted = {float(rate) for rate in settings.rates}
     chosen = [
@@ -33,11 +33,11 @@ def rate_sweep(settings: Settings, points: Iterable[Point]) -> Data:
         if point.queries in settings.rate_sweep_queries and point.rate in wanted
     ]
     chosen.sort(key=lambda point: (*_workload(point), point.rate))
-    series = [_rate_series(list(each)) for _, each in groupby(chosen, key=_workload)]
+    series = [_rate_series(list(points)) for _, points in groupby(chosen, key=_workload)]
     return _data("fig10", settings, series)
 
 
-def query_sweep(figure: str, settings: Settings, points: Iterable[Point]) -> Data:
+def query_sweep(figure: str, settings: TriopsSettings, points: Iterable[SimulatedPoint]) -> Data:
     """Figures 11 to 13: every plan under both models, beside Shared under TwoOps."""
     rate = float(MODEL_RATES[figure])
     chosen = [
@@ -45,8 +45,8 @@ def query_sweep(figure: str, settings: Settings, points: Iterable[Point]) -> Dat
     ]
     chosen.sort(key=_workload)
     series: list[Data] = []
-    for (guess, seed), each in groupby(chosen, key=lambda point: (str(point.guess), point.seed)):
-        same = list(each)
+    for (guess, seed), points in groupby(chosen, key=lambda point: (str(point.guess), point.seed)):
+        same = list(points)
         for optimizer, model in same[0].costs():
             series.append(
                 {
@@ -62,7 +62,7 @@ def query_sweep(figure: str, settings: Settings, points: Iterable[Point]) -> Dat
     return _data(figure, settings, series) | {"rate": rate}
 
 
-def _rate_series(points: Sequence[Point]) -> Data:
+def _rate_series(points: Sequence[SimulatedPoint]) -> Data:
     first = points[0]
     return {
         "guess": str(first.guess),
@@ -79,18 +79,18 @@ def _rate_series(points: Sequence[Point]) -> Data:
     }
 
 
-def _groups(point: Point, optimizer: str, model: str) -> int:
+def _groups(point: SimulatedPoint, optimizer: str, model: str) -> int:
     if optimizer == "best":
         return len(point.best[model].groups)
     plans = {plan.optimizer: plan for plan in (point.shared, point.weaveshare, point.triweave)}
     return len(plans[optimizer].groups)
 
 
-def _workload(point: Point) -> tuple[str, int, int]:
+def _workload(point: SimulatedPoint) -> tuple[str, int, int]:
     return str(point.guess), point.seed, point.queries
 
 
-def _data(figure: str, settings: Settings, series: list[dict[str, Any]]) -> Data:
+def _data(figure: str, settings: TriopsSettings, series: list[dict[str, Any]]) -> Data:
     return {
         "figure": figure,
         "title": TITLES[figure],

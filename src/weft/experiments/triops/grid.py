@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from weft.experiments.reproduction import Progress
-from weft.experiments.triops.parameters import MODEL_RATES, Points, Settings
+from weft.experiments.triops.parameters import MODEL_RATES, Points, TriopsSettings
 from weft.experiments.triops.simulation import TRI_OPS, TWO_OPS, Plan, Simulation, queries_of
 from weft.experiments.triops.templates import Guess
 
 
 @dataclass(frozen=True)
-class Point:
+class SimulatedPoint:
     """The plans for the first queries of a guess at a rate."""
 
     guess: Guess
@@ -57,7 +57,9 @@ class Point:
         return costs
 
 
-def measure(settings: Settings, figures: Iterable[str], progress: Progress) -> list[Point]:
+def measure(
+    settings: TriopsSettings, figures: Iterable[str], progress: Progress
+) -> list[SimulatedPoint]:
     """What the figures need, for each guess and seed; queries are planned once for all rates."""
     wanted = {figure: settings.points(figure) for figure in figures}
     points: Points = frozenset().union(*wanted.values())
@@ -65,21 +67,21 @@ def measure(settings: Settings, figures: Iterable[str], progress: Progress) -> l
         *(wanted[figure] for figure in MODEL_RATES if figure in wanted)
     )
     workloads = [(guess, seed) for guess in settings.guesses for seed in settings.seeds]
-    found: list[Point] = []
+    measured: list[SimulatedPoint] = []
     for done, (guess, seed) in enumerate(workloads):
         progress(done, len(workloads), f"{guess}, seed {seed}")
         for queries in sorted({count for count, _ in points}):
             rates = sorted(rate for count, rate in points if count == queries)
             drawn = guess == settings.drawn and seed == settings.seeds[0]
             with_best = [rate for rate in rates if drawn and (queries, rate) in compared]
-            found += _points(guess, seed, queries, rates, with_best)
+            measured += _points(guess, seed, queries, rates, with_best)
     progress(len(workloads), len(workloads), "done")
-    return found
+    return measured
 
 
 def _points(
     guess: Guess, seed: int, queries: int, rates: Iterable[float], with_best: Sequence[float]
-) -> Iterator[Point]:
+) -> Iterator[SimulatedPoint]:
     simulation = Simulation(queries_of(guess, seed, queries))
     shared, triweave = simulation.shared(), simulation.triweave()
     best_triops: Plan | None = None
@@ -91,4 +93,4 @@ def _points(
             best = {"twoops": simulation.best(rate, TWO_OPS), "triops": best_triops}
         woven = simulation.weaveshare(rate)
         error = simulation.edge_rate_error
-        yield Point(guess, seed, queries, rate, shared, woven, triweave, best, error)
+        yield SimulatedPoint(guess, seed, queries, rate, shared, woven, triweave, best, error)

@@ -24,7 +24,7 @@ from weft.experiments.reproduction import Claim, Data, Progress
 from weft.optimizer.cost import NodeCost, node_costs
 from weft.workloads.events import events
 from weft.workloads.stored import StoredStream, store
-from weft.workloads.windows import Window, WindowQuery, named
+from weft.workloads.windows import MillisecondWindow, WindowQuery, named
 
 TITLE = "Plans on Spark: operations counted and seconds taken, beside the model"
 _LEVELS = ("level1", "level2", "level3")
@@ -81,11 +81,11 @@ class Ran:
 def windows(parameters: Parameters) -> list[WindowQuery]:
     """The queries: slides of the template by Zipf's law, smaller ones more often."""
     choose = random.Random(parameters.seed)
-    weights = [1 / (place + 1) ** 0.6 for place in range(len(parameters.template))]
+    weights = [1 / (rank + 1) ** 0.6 for rank in range(len(parameters.template))]
     slides = choose.choices(parameters.template, weights, k=parameters.queries)
     lengths = [slide * choose.randint(1, parameters.largest_overlap) for slide in slides]
-    made = zip(lengths, slides, strict=True)
-    return named("acq", [Window(length * 1000, slide * 1000) for length, slide in made])
+    drawn = zip(lengths, slides, strict=True)
+    return named("acq", [MillisecondWindow(length * 1000, slide * 1000) for length, slide in drawn])
 
 
 def spark_data(quick: bool, progress: Progress) -> Data:
@@ -96,23 +96,23 @@ def spark_data(quick: bool, progress: Progress) -> Data:
         "figure": "spark",
         "title": TITLE,
         "parameters": asdict(parameters),
-        "plans": [each.to_json() for each in ran],
+        "plans": [plan.to_json() for plan in ran],
     }
 
 
 def spark_claims(data: Data) -> list[Claim]:
     """Whether what the loom counts is what the models predict, and what takes how long."""
     claims = []
-    for each in data["plans"]:
-        predicted, counted = each["predicted"], each["counted"]
+    for plan in data["plans"]:
+        predicted, counted = plan["predicted"], plan["counted"]
         total = sum(counted.values())
         off = total / sum(predicted.values()) - 1
         claims.append(
             Claim(
-                f"operations of {each['optimizer']} under {each['model']}, {each['groups']} groups",
+                f"operations of {plan['optimizer']} under {plan['model']}, {plan['groups']} groups",
                 f"{sum(predicted.values()):,.0f} by its equation",
-                f"{total:,} counted ({100 * off:+.1f} %); {each['seconds']:.1f} s, kernel "
-                f"{each['kernel_seconds']:.2f} s",
+                f"{total:,} counted ({100 * off:+.1f} %); {plan['seconds']:.1f} s, kernel "
+                f"{plan['kernel_seconds']:.2f} s",
                 "holds" if abs(off) < 0.05 else "differs",
                 "windows that are open at the end are not counted",
             )
@@ -131,13 +131,13 @@ def run(
         queries = windows(parameters)
         say(0, len(plans), "warming up")
         _run(spark, stream, queries, parameters, "shared", "twoops", work / "warm")
-        found = []
-        for place, (optimizer, model) in enumerate(plans):
-            say(place, len(plans), f"running {optimizer} under {model}")
-            folder = work / f"plan-{place}"
-            found.append(_run(spark, stream, queries, parameters, optimizer, model, folder))
+        ran = []
+        for number, (optimizer, model) in enumerate(plans):
+            say(number, len(plans), f"running {optimizer} under {model}")
+            folder = work / f"plan-{number}"
+            ran.append(_run(spark, stream, queries, parameters, optimizer, model, folder))
         say(len(plans), len(plans), "done")
-    return found
+    return ran
 
 
 def _stream(spark: SparkSession, parameters: Parameters, folder: Path) -> StoredStream:
@@ -168,7 +168,7 @@ def _run(
         replan_drift=float("inf"),
     )
     plan = weft.plan("events")
-    found = loom.measured(spark, weft, f"{optimizer}, {model}")
+    measured = loom.measured(spark, weft, f"{optimizer}, {model}")
     counted = weft.counted("events")
     costs = list(node_costs(plan, float(parameters.rate)).values())
     return Ran(
@@ -178,8 +178,8 @@ def _run(
         nodes=len(plan.nodes),
         predicted=_predicted(costs, parameters),
         counted={level: int(counted.get(level, 0)) for level in _LEVELS},
-        seconds=found.median_seconds,
-        kernel_seconds=float(found.details["weft kernel"]),
+        seconds=measured.median_seconds,
+        kernel_seconds=float(measured.details["weft kernel"]),
         results=int(counted.get("results", 0)),
     )
 

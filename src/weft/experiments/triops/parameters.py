@@ -22,7 +22,7 @@ Points = frozenset[tuple[int, float]]
 
 
 @dataclass(frozen=True)
-class Settings:
+class TriopsSettings:
     """One run of the experiment.
 
     The first seed of the drawn guess is drawn, and there `best` is run as well; the spread is that
@@ -44,7 +44,7 @@ class Settings:
         """What a figure needs of each guess and seed."""
         if figure in MODEL_RATES:
             return frozenset((count, float(MODEL_RATES[figure])) for count in self.query_sweep)
-        rates = {each for rate in self.rates for each in (float(rate), rate / SHORT_UNIT)}
+        rates = {scaled for rate in self.rates for scaled in (float(rate), rate / SHORT_UNIT)}
         return frozenset((count, rate) for count in self.rate_sweep_queries for rate in rates)
 
     def to_json(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Settings:
         return named | {"skew": SKEW, "largest_overlap": LARGEST_OVERLAP}
 
 
-FULL = Settings(
+FULL = TriopsSettings(
     guesses=GUESSES,
     seeds=(1, 2, 3),
     rates=(0.5, 1, 2, 5, 10, 20, 50, 100, 200, 300, 500, 1000, 2000, 5000, 10_000),
@@ -60,7 +60,7 @@ FULL = Settings(
     query_sweep=(50, 100, 250, 500, 750, 1000),
 )
 
-QUICK = Settings(
+QUICK = TriopsSettings(
     guesses=(
         LITERAL,
         Guess("25 random", "large first"),

@@ -7,7 +7,7 @@ WeaveShare and TriWeave make the same merges and only stop at different prices
 (`optimizer.windows.merge_sequence`), so one sequence serves all rates and both optimizers: a rate
 is a new cut. Groups are costed with the edge rates that the merges have counted already. These are
 exact up to rounding; where one was guessed because it took too long, it is replaced by the bounded
-estimate of `optimizer.windows.edges`. The costs are those of the optimizers' own plans, as a test
+estimate of `optimizer.edges.edges`. The costs are those of the optimizers' own plans, as a test
 shows.
 """
 
@@ -100,14 +100,14 @@ class Simulation:
 
         Under TriOps it is the same at every rate that is given to it, as TriWeave's.
         """
-        found = best(self.workload, Fraction(rate), model)
-        groups = tuple((float(each.edge_rate), float(each.overlap)) for each in found.groups)
+        plan = best(self.workload, Fraction(rate), model)
+        groups = tuple((float(group.edge_rate), float(group.overlap)) for group in plan.groups)
         return Plan("best", self.edge_rate, groups)
 
     def _plan(self, optimizer: str, partition: Sequence[tuple[int, ...]]) -> Plan:
         key = tuple(partition)
         if key not in self._plans:
-            self._plans[key] = tuple((self._rate(each), self._overlap(each)) for each in key)
+            self._plans[key] = tuple((self._rate(group), self._overlap(group)) for group in key)
         return Plan(optimizer, self.edge_rate, self._plans[key])
 
     def _rate(self, edge_sets: tuple[int, ...]) -> float:

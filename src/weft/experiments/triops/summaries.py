@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from weft.experiments.triops.grid import Point
-from weft.experiments.triops.parameters import LOW_RATE, MODEL_RATES, SHORT_UNIT, Settings
+from weft.experiments.triops.grid import SimulatedPoint
+from weft.experiments.triops.parameters import LOW_RATE, MODEL_RATES, SHORT_UNIT, TriopsSettings
 from weft.experiments.triops.simulation import TRI_OPS
 from weft.experiments.triops.templates import Guess
 
@@ -69,14 +69,14 @@ class ModelSummary:
     @property
     def rises(self) -> bool:
         """The same from the fewest to the most queries."""
-        return all(each > 0 for each in self.growth)
+        return all(growth > 0 for growth in self.growth)
 
     @property
     def faster_at_high_rates(self) -> bool:
         return all(low < high for low, high in pairwise(self.growth))
 
 
-def rate_summaries(settings: Settings, points: Iterable[Point]) -> list[RateSummary]:
+def rate_summaries(settings: TriopsSettings, points: Iterable[SimulatedPoint]) -> list[RateSummary]:
     """For each guess, in the order of the settings."""
     counted = settings.rate_sweep_queries
     chosen = [point for point in points if point.queries in counted]
@@ -86,7 +86,7 @@ def rate_summaries(settings: Settings, points: Iterable[Point]) -> list[RateSumm
 
 
 def model_summaries(
-    settings: Settings, points: Iterable[Point], figures: Sequence[str]
+    settings: TriopsSettings, points: Iterable[SimulatedPoint], figures: Sequence[str]
 ) -> list[ModelSummary]:
     """For each guess, over the rates of these figures."""
     rates = [float(MODEL_RATES[figure]) for figure in figures]
@@ -97,7 +97,9 @@ def model_summaries(
     ]
 
 
-def _rate_summary(settings: Settings, guess: Guess, points: Sequence[Point]) -> RateSummary:
+def _rate_summary(
+    settings: TriopsSettings, guess: Guess, points: Sequence[SimulatedPoint]
+) -> RateSummary:
     rates = {float(rate) for rate in settings.rates}
     short = {rate / SHORT_UNIT for rate in settings.rates}
     swept = [point for point in points if point.rate in rates]
@@ -135,7 +137,7 @@ def _rate_summary(settings: Settings, guess: Guess, points: Sequence[Point]) -> 
 
 
 def _model_summary(
-    settings: Settings, rates: Sequence[float], guess: Guess, points: Sequence[Point]
+    settings: TriopsSettings, rates: Sequence[float], guess: Guess, points: Sequence[SimulatedPoint]
 ) -> ModelSummary:
     def trend(rate: float) -> list[float]:
         """TriWeave under TriOps by number of queries."""
@@ -157,12 +159,12 @@ def _model_summary(
         triweave_gains=tuple(p.triweave.gain(p.rate) for p in points if len(p.triweave.groups) > 1),
         shared=span(p.costs()["shared", TRI_OPS.name] for p in points),
         more_groups=_more_groups(points),
-        rises_at_each_step=all(few > many for each in trends for few, many in pairwise(each)),
-        growth=tuple(each[0] - each[-1] for each in trends),
+        rises_at_each_step=all(few > many for trend in trends for few, many in pairwise(trend)),
+        growth=tuple(trend[0] - trend[-1] for trend in trends),
     )
 
 
-def _more_groups(points: Sequence[Point]) -> float:
+def _more_groups(points: Sequence[SimulatedPoint]) -> float:
     return mean(len(p.triweave.groups) > len(p.weaveshare.groups) for p in points)
 
 

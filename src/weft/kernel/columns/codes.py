@@ -136,7 +136,7 @@ def float_codes(values: pa.Array) -> Array:
 
 
 def _ranked(values: pa.Array, order: Array, missing: int) -> Codes:
-    """Positions in sorted order as codes. Ties have different codes, which is as good."""
+    """Positions in sorted order as codes. Equal values get different codes: any of them will do."""
     codes = np.empty(len(values), dtype=np.int64)
     codes[order] = np.arange(len(values))
     codes = np.where(validity(values), codes, missing)

@@ -52,10 +52,10 @@ class KeyEncoder:
 
     def decode(self, index: int, codes: Array) -> pa.Array:
         """A key column of the given codes."""
-        for place in range(len(self._pairs), 0, -1):
-            first, second = self._pairs[place - 1].decode(codes)
-            if place == index:
-                return self._values[place].decode(second)
+        for number in range(len(self._pairs), 0, -1):
+            first, second = self._pairs[number - 1].decode(codes)
+            if number == index:
+                return self._values[number].decode(second)
             codes = first
         return self._values[0].decode(codes)
 
@@ -77,12 +77,12 @@ class _Integers:
         distinct, local = factorized(numbers)
         places = np.searchsorted(self._sorted, distinct)
         codes = np.empty(len(distinct), np.int64)
-        known = np.zeros(len(distinct), bool)
+        seen = np.zeros(len(distinct), bool)
         if len(self):
             inside = np.minimum(places, len(self) - 1)
-            known = self._sorted[inside] == distinct
-            codes[known] = self._order[inside[known]]
-        new = np.flatnonzero(~known)
+            seen = self._sorted[inside] == distinct
+            codes[seen] = self._order[inside[seen]]
+        new = np.flatnonzero(~seen)
         if len(new):
             codes[new] = len(self) + np.arange(len(new))
             self._add(distinct[new], places[new])
@@ -135,10 +135,10 @@ class _Values:
 
     def encode(self, column: pa.Array) -> Array:
         encoded = column.dictionary_encode(null_encoding="encode")
-        known = self._codes
+        code_of = self._codes
         distinct = encoded.dictionary.to_pylist()
         codes = np.fromiter(
-            (known.setdefault(value, len(known)) for value in distinct), np.int64, len(distinct)
+            (code_of.setdefault(value, len(code_of)) for value in distinct), np.int64, len(distinct)
         )
         places: Array = encoded.indices.to_numpy(zero_copy_only=False)
         return codes[places]

@@ -120,8 +120,8 @@ def _values(
         reach = np.zeros(len(first), np.int64)
         np.maximum.at(reach, row, distances)
         beyond |= np.arange(width) > reach[:, None]
-    found = tuple(values[np.minimum(places, len(values) - 1)] for values in column)
+    outwards = tuple(values[np.minimum(places, len(values) - 1)] for values in column)
     if beyond.any():
-        for values, neutral in zip(found, operation.identity((1,)), strict=True):
+        for values, neutral in zip(outwards, operation.identity((1,)), strict=True):
             values[beyond] = neutral[0]
-    return found
+    return outwards

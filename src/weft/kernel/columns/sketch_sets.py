@@ -55,43 +55,43 @@ class Bases:
     def bit(self, written: bytes) -> int | None:
         """The bit of a sketch, as a number; None if there is no room for one more."""
         with self._lock:
-            found = self._bits.get(written)
-            if found is None and len(self._written) < MOST:
-                found = self._bits[written] = 1 << len(self._written)
+            bit = self._bits.get(written)
+            if bit is None and len(self._written) < MOST:
+                bit = self._bits[written] = 1 << len(self._written)
                 self._written.append(written)
-            return found
+            return bit
 
     def of(self, mask: int) -> list[bytes]:
         """The sketches of a set."""
-        return [written for place, written in enumerate(self._written) if mask >> place & 1]
+        return [written for position, written in enumerate(self._written) if mask >> position & 1]
 
     def written(self, mask: int) -> bytes | None:
         """The merged sketch of a set, None of the empty one."""
         if mask & (mask - 1) == 0:
             return self.of(mask)[0] if mask else None
-        found = self._merged.get(mask)
-        if found is None:
-            found = KINDS[self.kind].write(self._sketch(mask))
+        sketch = self._merged.get(mask)
+        if sketch is None:
+            sketch = KINDS[self.kind].write(self._sketch(mask))
             with self._lock:
-                if self._merged_bytes + len(found) > _REMEMBERED_BYTES:
+                if self._merged_bytes + len(sketch) > _REMEMBERED_BYTES:
                     self._merged, self._merged_bytes = {}, 0
-                self._merged[mask] = found
-                self._merged_bytes += len(found)
-        return found
+                self._merged[mask] = sketch
+                self._merged_bytes += len(sketch)
+        return sketch
 
     def _sketch(self, mask: int) -> Any:
         kind = KINDS[self.kind]
-        return kind.merge([kind.read(each) for each in self.of(mask)])
+        return kind.merge([kind.read(written) for written in self.of(mask)])
 
     def estimate(self, mask: int) -> int:
         """About how many distinct values a set has."""
-        found = self._estimates.get(mask)
-        if found is None:
-            found = round(self._estimated(mask))
+        estimate = self._estimates.get(mask)
+        if estimate is None:
+            estimate = round(self._estimated(mask))
             if len(self._estimates) >= _REMEMBERED:
                 self._estimates = {}
-            self._estimates[mask] = found
-        return found
+            self._estimates[mask] = estimate
+        return estimate
 
     def _estimated(self, mask: int) -> float:
         if mask & (mask - 1):
@@ -102,7 +102,7 @@ class Bases:
 
 @dataclass(frozen=True)
 class SketchSets:
-    """A column of sets; the empty one is no sketch."""
+    """A column of sets; the empty set stands for no sketch."""
 
     masks: Masks
     bases: Bases
@@ -111,11 +111,11 @@ class SketchSets:
     def of(kind: str, written: Sequence[bytes | None], places: NDArray[Any]) -> SketchSets | None:
         """The column of sketches at the given places of a list; None if they are too many."""
         bases = Bases(kind)
-        bits = [0 if each is None else bases.bit(each) for each in written]
-        known = [bit for bit in bits if bit is not None]
-        if len(known) < len(bits):
+        bits = [0 if sketch is None else bases.bit(sketch) for sketch in written]
+        present_bits = [bit for bit in bits if bit is not None]
+        if len(present_bits) < len(bits):
             return None
-        return SketchSets(np.array(known, np.int64)[places], bases)
+        return SketchSets(np.array(present_bits, np.int64)[places], bases)
 
     @staticmethod
     def concatenated(columns: Sequence[SketchSets]) -> SketchSets | None:
@@ -134,14 +134,14 @@ class SketchSets:
         if bases is self.bases:
             return self.masks
         used, places = factorized(self.masks)
-        found: list[int] = []
+        masks: list[int] = []
         for mask in used.tolist():
             bits = [bases.bit(written) for written in self.bases.of(mask)]
-            known = [bit for bit in bits if bit is not None]
-            if len(known) < len(bits):
+            present_bits = [bit for bit in bits if bit is not None]
+            if len(present_bits) < len(bits):
                 return None
-            found.append(sum(known))
-        return np.array(found, np.int64)[places]
+            masks.append(sum(present_bits))
+        return np.array(masks, np.int64)[places]
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -170,9 +170,9 @@ class SketchSets:
     def estimates(self) -> NDArray[np.int64]:
         """The rounded estimates of distinct values, 0 for no sketch."""
         used, places = factorized(self.masks)
-        known = [self.bases.estimate(mask) for mask in used.tolist()]
-        found: NDArray[np.int64] = np.array(known, np.int64)[places]
-        return found
+        by_mask = [self.bases.estimate(mask) for mask in used.tolist()]
+        estimates: NDArray[np.int64] = np.array(by_mask, np.int64)[places]
+        return estimates
 
     def to_arrow(self) -> pa.Array:
         """The sketches as bytes, as state files have them."""

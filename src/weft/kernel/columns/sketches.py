@@ -31,7 +31,7 @@ _PAIR_SHIFT = 32
 _CODE_MASK = (1 << _PAIR_SHIFT) - 1
 
 
-class Table:
+class SketchTable:
     """Sketches under small numbers, as bytes; what a merge of some of them gave is remembered."""
 
     def __init__(self, name: str) -> None:
@@ -54,21 +54,21 @@ class Table:
             return len(self.written) - 1
 
     def sketch(self, code: int) -> Any:
-        found = self.written[code]
-        return None if found is None else self.kind.read(found)
+        written = self.written[code]
+        return None if written is None else self.kind.read(written)
 
     def merged(self, codes: Codes) -> int:
         """The code of the sketch of several together."""
         which = codes.tobytes()
-        found = self._merges.get(which)
-        if found is None:
+        code = self._merges.get(which)
+        if code is None:
             merged = self.kind.merge([self.sketch(code) for code in codes.tolist()])
-            found = self._merges[which] = self.add(self.kind.write(merged))
-        return found
+            code = self._merges[which] = self.add(self.kind.write(merged))
+        return code
 
     def combined(self, left: Codes, right: Codes) -> Codes:
         """The merges of two columns of codes, element by element."""
-        found = np.where(left == 0, right, left)
+        merged = np.where(left == 0, right, left)
         both = (left != 0) & (right != 0)
         if self.kind.idempotent:
             both &= left != right
@@ -78,8 +78,8 @@ class Table:
             high = np.maximum(left[places], right[places])
             pairs, which = np.unique(low << _PAIR_SHIFT | high, return_inverse=True)
             ends = np.stack([pairs >> _PAIR_SHIFT, pairs & _CODE_MASK], axis=1)
-            found[places] = np.array([self.merged(pair) for pair in ends], np.int64)[which]
-        return found
+            merged[places] = np.array([self.merged(pair) for pair in ends], np.int64)[which]
+        return merged
 
 
 @dataclass(frozen=True)
@@ -87,27 +87,27 @@ class SketchColumn:
     """A column of sketches."""
 
     codes: Codes
-    table: Table
+    table: SketchTable
 
     @staticmethod
     def of(kind: str, written: Sequence[bytes | None], places: NDArray[Any]) -> SketchColumn:
         """The column of sketches at the given places of a list."""
-        table = Table(kind)
-        known = [0 if each is None else table.add(each) for each in written]
-        return SketchColumn(np.array(known, np.int64)[places], table)
+        table = SketchTable(kind)
+        codes = [0 if sketch is None else table.add(sketch) for sketch in written]
+        return SketchColumn(np.array(codes, np.int64)[places], table)
 
     @staticmethod
     def concatenated(columns: Sequence[SketchColumn]) -> SketchColumn:
         """Columns one after the other; the new table has the sketches in use."""
-        table = Table(columns[0].table.name)
+        table = SketchTable(columns[0].table.name)
         parts = []
-        known: dict[bytes | None, int] = {None: 0}
+        code_of: dict[bytes | None, int] = {None: 0}
         for column in columns:
             used, places = factorized(column.codes)
             for written in (column.table.written[code] for code in used.tolist()):
-                if written is not None and written not in known:
-                    known[written] = table.add(written)
-            codes = [known[column.table.written[code]] for code in used.tolist()]
+                if written is not None and written not in code_of:
+                    code_of[written] = table.add(written)
+            codes = [code_of[column.table.written[code]] for code in used.tolist()]
             parts.append(np.array(codes, np.int64)[places])
         return SketchColumn(np.concatenate(parts), table)
 
@@ -142,21 +142,21 @@ class SketchColumn:
         runs, parts = np.divmod(pairs, size)
         first = np.flatnonzero(np.diff(runs, prepend=-1))
         beyond = np.append(first[1:], len(runs))
-        found = np.zeros(len(low), np.int64)
-        found[runs[first]] = parts[first]
-        for place in np.flatnonzero(beyond - first > 1).tolist():
-            found[runs[first[place]]] = table.merged(parts[first[place] : beyond[place]])
-        return SketchColumn(found, table)
+        merged = np.zeros(len(low), np.int64)
+        merged[runs[first]] = parts[first]
+        for run in np.flatnonzero(beyond - first > 1).tolist():
+            merged[runs[first[run]]] = table.merged(parts[first[run] : beyond[run]])
+        return SketchColumn(merged, table)
 
     def over_ranges(self, low: NDArray[Any], high: NDArray[Any]) -> SketchColumn:
         """The merges of ranges. Many hold the same sketch throughout, which merging does not change."""
-        found = self.codes[low]
+        merged = self.codes[low]
         single = self._equal_until(low) if self.table.kind.idempotent else low + 1
         rest = np.flatnonzero(single < high)
         if len(rest):
             merging = Merging(self.table)
-            (found[rest],) = combine_ranges(merging, (self.codes,), low[rest], high[rest])
-        return SketchColumn(found, self.table)
+            (merged[rest],) = combine_ranges(merging, (self.codes,), low[rest], high[rest])
+        return SketchColumn(merged, self.table)
 
     def written(self) -> tuple[list[bytes | None], NDArray[Any]]:
         """The distinct sketches as bytes, None for none, and which of them each row has."""
@@ -171,9 +171,9 @@ class SketchColumn:
     def estimates(self) -> NDArray[np.int64]:
         """The rounded estimates of distinct values, 0 for no sketch."""
         distinct, places = self.distinct()
-        known = [0 if sketch is None else round(sketch.get_estimate()) for sketch in distinct]
-        found: NDArray[np.int64] = np.array(known, np.int64)[places]
-        return found
+        by_sketch = [0 if sketch is None else round(sketch.get_estimate()) for sketch in distinct]
+        estimates: NDArray[np.int64] = np.array(by_sketch, np.int64)[places]
+        return estimates
 
     def to_arrow(self) -> pa.Array:
         """The sketches as bytes, as state files have them."""
@@ -186,7 +186,7 @@ class Merging:
 
     costly = True
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SketchTable) -> None:
         self._table = table
 
     def identity(self, shape: tuple[int, ...]) -> tuple[Codes]:
@@ -197,10 +197,12 @@ class Merging:
 
     def scan(self, blocks: tuple[Codes, ...]) -> tuple[Codes]:
         (codes,) = blocks
-        found = codes.copy()
-        for place in range(1, codes.shape[-1]):
-            found[..., place] = self._table.combined(found[..., place - 1], codes[..., place])
-        return (found,)
+        scanned = codes.copy()
+        for position in range(1, codes.shape[-1]):
+            scanned[..., position] = self._table.combined(
+                scanned[..., position - 1], codes[..., position]
+            )
+        return (scanned,)
 
 
 Sketches = SketchColumn | SketchSets
@@ -237,7 +239,7 @@ def of_single_values(values: pa.Array, log_k: int) -> Sketches:
 
     encoded = values.dictionary_encode(null_encoding="encode")
     places = encoded.indices.to_numpy(zero_copy_only=False)
-    return column_of("hll", [make(each) for each in encoded.dictionary.to_pylist()], places)
+    return column_of("hll", [make(value) for value in encoded.dictionary.to_pylist()], places)
 
 
 def concatenated(columns: Sequence[Sketches]) -> Sketches:
@@ -245,7 +247,9 @@ def concatenated(columns: Sequence[Sketches]) -> Sketches:
     sets = [column for column in columns if isinstance(column, SketchSets)]
     joined = SketchSets.concatenated(sets) if len(sets) == len(columns) else None
     return (
-        SketchColumn.concatenated([_coded(each) for each in columns]) if joined is None else joined
+        SketchColumn.concatenated([_coded(column) for column in columns])
+        if joined is None
+        else joined
     )
 
 

@@ -45,15 +45,15 @@ def hashes(keys: Sequence[pa.Array]) -> Array:
     >>> hashes([pa.array([1, None]), pa.array(["abc", "abc"])]).tolist()
     [186153577, 1322437556]
     """
-    found = np.full(len(keys[0]), _SEED, np.uint32)
+    hashed_so_far = np.full(len(keys[0]), _SEED, np.uint32)
     with np.errstate(over="ignore"):
         for column in keys:
-            hashed = _hash(column, found)
+            hashed = _hash(column, hashed_so_far)
             if column.null_count:
                 valid = column.is_valid().to_numpy(zero_copy_only=False)
-                hashed = np.where(valid, hashed, found)
-            found = hashed
-    return found.view(np.int32)
+                hashed = np.where(valid, hashed, hashed_so_far)
+            hashed_so_far = hashed
+    return hashed_so_far.view(np.int32)
 
 
 def _hash(column: pa.Array, seed: Array) -> Array:
@@ -93,16 +93,16 @@ def _strings(column: pa.Array, seed: Array) -> Array:
     whole = longest // 4 * 4 + 4
     table = np.frombuffer(b"".join(text.ljust(whole, b"\0") for text in texts), np.uint8)
     table = table.reshape(len(texts), whole)
-    found = seed.copy()
+    state = seed.copy()
     for start in range(0, longest - 3, 4):
         words = np.ascontiguousarray(table[:, start : start + 4]).view("<u4")[:, 0]
         inside = lengths >= start + 4
-        found = np.where(inside, _step(found, words[places]), found)
-    for place in range(longest):
-        single = table[:, place].view(np.int8).astype(np.int32).view(np.uint32)
-        inside = (place >= lengths // 4 * 4) & (place < lengths)
-        found = np.where(inside, _step(found, single[places]), found)
-    return _mixed_in(found, lengths.astype(np.uint32))
+        state = np.where(inside, _step(state, words[places]), state)
+    for position in range(longest):
+        single = table[:, position].view(np.int8).astype(np.int32).view(np.uint32)
+        inside = (position >= lengths // 4 * 4) & (position < lengths)
+        state = np.where(inside, _step(state, single[places]), state)
+    return _mixed_in(state, lengths.astype(np.uint32))
 
 
 def _step(state: Array, word: Array) -> Array:

@@ -25,13 +25,13 @@ def classes(values: pa.Array, cut: Cut) -> Array:
     """The class of each value."""
     numbered = np.array(cut.classes, np.int64)
     if not cut.bounds:
-        found: Array = np.where(codes.validity(values), numbered[1], numbered[NULL_CLASS])
-        return found
+        only_class: Array = np.where(codes.validity(values), numbered[1], numbered[NULL_CLASS])
+        return only_class
     constants = pa.array([_constant(bound, cut) for bound in cut.bounds], values.type)
     ranks = codes.ranks(pa.concat_arrays([values, constants]))
-    own, bounds = ranks[: len(values)], ranks[len(values) :]
+    value_ranks, bounds = ranks[: len(values)], ranks[len(values) :]
     places = 2 * bounds + np.array([bound.after for bound in cut.bounds])
-    below = np.searchsorted(places, 2 * own + 1)
+    below = np.searchsorted(places, 2 * value_ranks + 1)
     return np.where(codes.validity(values), numbered[below + 1], numbered[NULL_CLASS])
 
 

@@ -55,7 +55,7 @@ def coarse_ends(ends: Array, fragments: Fragments) -> Array:
     array([3, 3, 5, 5])
     """
     last = ends - 1
-    found = np.full(len(ends), np.iinfo(np.int64).max)
+    coarse = np.full(len(ends), np.iinfo(np.int64).max)
     for edge in fragments.edge_classes:
-        np.minimum(found, last + edge.slide - (last - edge.residue) % edge.slide, out=found)
-    return found
+        np.minimum(coarse, last + edge.slide - (last - edge.residue) % edge.slide, out=coarse)
+    return coarse

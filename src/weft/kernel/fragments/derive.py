@@ -1,6 +1,6 @@
 """Fragments of a node from those of its parent, on the driver: an inner node of the aggregate tree.
 
-What `runtime.level1.coarser` does in Spark, for parents that are small: a job costs more than the
+What `runtime.level1.fragments.coarser` does in Spark, for small parents: a job costs more than the
 work. The result is a table as Spark would have written it. Time: O(n log n) per node for the n
 fragments of its parent; columns are encoded once for all children.
 """
@@ -78,17 +78,17 @@ class Parent:
         first = order[low]
         taken = pa.array(first)
         keys = [self._arrays[name].take(taken) for name in names]
-        found: dict[str, object] = {FRAGMENT_END: ends[end_codes[first]]}
-        found |= {signature_column(i): column[first] for i, column in enumerate(signature)}
-        found |= {key_column(i): column for i, column in enumerate(keys)}
+        table: dict[str, object] = {FRAGMENT_END: ends[end_codes[first]]}
+        table |= {signature_column(i): column[first] for i, column in enumerate(signature)}
+        table |= {key_column(i): column for i, column in enumerate(keys)}
         counts = self._arrays[ROW_COUNT].to_numpy()[order]
-        found[ROW_COUNT] = np.add.reduceat(counts, low) if self.rows else counts
+        table[ROW_COUNT] = np.add.reduceat(counts, low) if self.rows else counts
         partials = carried(node)
         columns = {p.name: partial_columns.take(self._column(p), order) for p in partials}
         for partial in partials:
-            found[partial.name] = file_column(partial, over_runs(partial, columns, low, high))
-        found[BUCKET] = buckets(keys[: node.group_keys], len(first), bucket_count)
-        return pa.table(found)
+            table[partial.name] = file_column(partial, over_runs(partial, columns, low, high))
+        table[BUCKET] = buckets(keys[: node.group_keys], len(first), bucket_count)
+        return pa.table(table)
 
     def _places(self, node: Node) -> dict[str, str]:
         return {key.sql: key_column(i) for i, key in enumerate(self.node.keys)}
@@ -108,29 +108,31 @@ class Parent:
     def _signature(self, node: Node) -> list[Array]:
         """The signature columns of a child: its cuts are the parent's, or are found in a key; its
         bits are some of the parent's."""
-        own = self.node.signature
-        cuts = {each.attribute: signature_column(i) for i, each in enumerate(own.cuts)}
+        parent_signature = self.node.signature
+        cuts = {cut.attribute: signature_column(i) for i, cut in enumerate(parent_signature.cuts)}
         keys = {key.sql: key_column(i) for i, key in enumerate(self.node.keys)}
-        found: list[Array] = []
-        for each in node.signature.cuts:
-            if each.attribute in cuts:
-                found.append(self._arrays[cuts[each.attribute]].to_numpy())
+        columns: list[Array] = []
+        for cut in node.signature.cuts:
+            if cut.attribute in cuts:
+                columns.append(self._arrays[cuts[cut.attribute]].to_numpy())
             else:
-                encoded = self._arrays[keys[each.attribute]].dictionary_encode(
+                encoded = self._arrays[keys[cut.attribute]].dictionary_encode(
                     null_encoding="encode"
                 )
                 places = encoded.indices.to_numpy(zero_copy_only=False)
-                found.append(classes(encoded.dictionary, each)[places].astype(np.int32))
+                columns.append(classes(encoded.dictionary, cut)[places].astype(np.int32))
         for first in range(0, len(node.signature.bits), WORD_BITS):
             word = np.zeros(self.rows, np.int64)
             for bit, sql in enumerate(node.signature.bits[first : first + WORD_BITS]):
-                place = own.bit_of(sql)
-                assert place is not None, "a child's bits are its parent's"
-                above, within = divmod(place, WORD_BITS)
-                column = self._arrays[signature_column(len(own.cuts) + above)].to_numpy()
+                parent_bit = parent_signature.bit_of(sql)
+                assert parent_bit is not None, "a child's bits are its parent's"
+                above, within = divmod(parent_bit, WORD_BITS)
+                column = self._arrays[
+                    signature_column(len(parent_signature.cuts) + above)
+                ].to_numpy()
                 word |= ((column >> within) & 1) << bit
-            found.append(word)
-        return found
+            columns.append(word)
+        return columns
 
 
 def file_column(partial: Partial, stored: Stored) -> pa.Array:
@@ -162,6 +164,6 @@ def _grouped(columns: Sequence[tuple[Array, int]], rows: int) -> tuple[Array, Ar
         if width * size >= _WIDEST:
             combined, width = _coded(combined)
         combined, width = combined * size + codes, width * size
-    order, found = ordered(combined)
-    low, _ = ranges_of_runs(found)
+    order, sorted_groups = ordered(combined)
+    low, _ = ranges_of_runs(sorted_groups)
     return order, low

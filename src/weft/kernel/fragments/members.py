@@ -52,26 +52,26 @@ class SignatureIndex:
         self._key_cuts = _key_cuts(node, members)
         self._tests: dict[int, list[_Test]] = {}
         for number, predicate in members:
-            found = Membership()
+            asked = Membership()
             if predicate is not None:
                 decided = membership(predicate, node.signature, node.keys)
                 if decided is None:
                     continue
-                found = decided
-            self._tests[number] = self._tests_of(found, node.signature)
+                asked = decided
+            self._tests[number] = self._tests_of(asked, node.signature)
 
-    def _tests_of(self, found: Membership, signature: Signature) -> list[_Test]:
+    def _tests_of(self, asked: Membership, signature: Signature) -> list[_Test]:
         """The tests of a predicate, the most selective one first."""
-        tests = [_Test(place, chosen) for place, chosen in found.classes]
+        tests = [_Test(column, chosen) for column, chosen in asked.classes]
         cuts, stored = len(signature.cuts), signature.columns
-        for key, selection in found.keys:
-            place = list(self._key_cuts).index(key)
+        for key, selection in asked.keys:
+            column = list(self._key_cuts).index(key)
             chosen = self._key_cuts[key].chosen(selection)
             assert chosen is not None, "a cut divides by all selections it was made of"
-            tests.append(_Test(stored + place, chosen))
+            tests.append(_Test(stored + column, chosen))
         tests.sort(key=lambda test: len(test.classes or ()))
-        if found.bit is not None:
-            word, bit = divmod(found.bit, WORD_BITS)
+        if asked.bit is not None:
+            word, bit = divmod(asked.bit, WORD_BITS)
             tests.append(_Test(cuts + word, None, bit))
         return tests
 
@@ -96,36 +96,36 @@ class SignatureIndex:
             return []
         codes, places = factorized(rows.keys)
         return [
-            classes(encoder.decode(key, codes), own)[places] for key, own in self._key_cuts.items()
+            classes(encoder.decode(key, codes), cut)[places] for key, cut in self._key_cuts.items()
         ]
 
     def _members(self, values: Sequence[Array], signatures: int) -> tuple[Array, Array]:
         """The (signature, member) pairs in which the member's predicate is true."""
-        found: list[tuple[Array, Array]] = [(_NONE, _NONE)]
+        candidates: list[tuple[Array, Array]] = [(_NONE, _NONE)]
         by_class: dict[int, dict[int, list[int]]] = {}
         by_bit: dict[_Test, list[int]] = {}
         for member, tests in self._tests.items():
             if not tests:
-                found.append((np.arange(signatures), np.full(signatures, member)))
+                candidates.append((np.arange(signatures), np.full(signatures, member)))
             elif tests[0].classes is None:
                 by_bit.setdefault(tests[0], []).append(member)
             else:
                 lists = by_class.setdefault(tests[0].column, {})
-                for own in tests[0].classes:
-                    lists.setdefault(own, []).append(member)
+                for class_ in tests[0].classes:
+                    lists.setdefault(class_, []).append(member)
         for column, lists in by_class.items():
-            found.append(_listed(values[column], lists))
+            candidates.append(_listed(values[column], lists))
         for test, owners in by_bit.items():
             places = np.flatnonzero((values[test.column] >> test.bit) & 1)
-            found.append((np.repeat(places, len(owners)), np.tile(owners, len(places))))
-        places = np.concatenate([each[0] for each in found])
-        members = np.concatenate([each[1] for each in found])
+            candidates.append((np.repeat(places, len(owners)), np.tile(owners, len(places))))
+        places = np.concatenate([pair[0] for pair in candidates])
+        members = np.concatenate([pair[1] for pair in candidates])
         return self._that_pass(values, places, members)
 
     def _that_pass(
         self, values: Sequence[Array], places: Array, members: Array
     ) -> tuple[Array, Array]:
-        """The candidates that pass their other tests, too; a member has at most one per column."""
+        """The candidates that also pass their other tests; a member has at most one test per column."""
         others: dict[int, list[tuple[int, _Test]]] = {}
         for member, tests in self._tests.items():
             for test in tests[1:]:
@@ -135,8 +135,8 @@ class SignatureIndex:
             tested = np.zeros(int(members.max(initial=0)) + 1, bool)
             tested[[member for member, _ in owners if member < len(tested)]] = True
             asked = np.flatnonzero(tested[members] & passes)
-            found = values[column][places[asked]]
-            passes[asked] = _pass(owners, members[asked], found)
+            tested_values = values[column][places[asked]]
+            passes[asked] = _pass(owners, members[asked], tested_values)
         return places[passes], members[passes]
 
 
@@ -150,7 +150,10 @@ def _pass(owners: Sequence[tuple[int, _Test]], members: Array, values: Array) ->
         return set_
     width = int(values.max(initial=0)) + 1
     allowed = [
-        member * width + own for member, test in owners for own in test.classes or () if own < width
+        member * width + class_
+        for member, test in owners
+        for class_ in test.classes or ()
+        if class_ < width
     ]
     return np.isin(members * width + values, allowed)
 
@@ -163,10 +166,10 @@ class SignatureIndexes:
         self._known: dict[int, tuple[Node, SignatureIndex]] = {}
 
     def of(self, node: Node) -> SignatureIndex:
-        known = self._known.get(id(node))
-        if known is None:
-            known = self._known[id(node)] = (node, SignatureIndex(node, self.members))
-        return known[1]
+        indexed = self._known.get(id(node))
+        if indexed is None:
+            indexed = self._known[id(node)] = (node, SignatureIndex(node, self.members))
+        return indexed[1]
 
 
 def expanded(
@@ -193,17 +196,17 @@ _NONE = np.zeros(0, np.int64)
 
 def _key_cuts(node: Node, members: Members) -> dict[int, Cut]:
     """For every key that predicates select by, the cut by all their selections."""
-    places = {key.sql: place for place, key in enumerate(node.keys)}
-    found: dict[int, dict[str, None]] = {}
+    places = {key.sql: position for position, key in enumerate(node.keys)}
+    selected: dict[int, dict[str, None]] = {}
     selections = {}
     for _, predicate in members:
         if predicate is None or predicate.condition is None:
             continue
         for selection in predicate.condition.selections:
             if selection.attribute in places:
-                found.setdefault(places[selection.attribute], {})[selection.sql] = None
+                selected.setdefault(places[selection.attribute], {})[selection.sql] = None
                 selections[selection.sql] = selection
-    return {key: cut_by([selections[sql] for sql in own]) for key, own in found.items()}
+    return {key: cut_by([selections[sql] for sql in texts]) for key, texts in selected.items()}
 
 
 def _distinct(columns: Sequence[Array], rows: int) -> tuple[Array, Array]:
@@ -220,13 +223,15 @@ def _distinct(columns: Sequence[Array], rows: int) -> tuple[Array, Array]:
 def _listed(values: Array, lists: dict[int, list[int]]) -> tuple[Array, Array]:
     """For each value the members that are listed under it."""
     order = sorted(lists)
-    members = np.concatenate([np.array(lists[own], np.int64) for own in order])
-    counts = np.array([len(lists[own]) for own in order])
+    members = np.concatenate([np.array(lists[value], np.int64) for value in order])
+    counts = np.array([len(lists[value]) for value in order])
     offsets = np.cumsum(counts) - counts
     places = np.searchsorted(order, values)
-    known = np.flatnonzero((places < len(order)) & (np.array(order)[places % len(order)] == values))
-    taken = places[known]
+    listed = np.flatnonzero(
+        (places < len(order)) & (np.array(order)[places % len(order)] == values)
+    )
+    taken = places[listed]
     repeated = counts[taken]
-    signatures = np.repeat(known, repeated)
+    signatures = np.repeat(listed, repeated)
     ordinals = np.arange(len(signatures)) - np.repeat(np.cumsum(repeated) - repeated, repeated)
     return signatures, members[np.repeat(offsets[taken], repeated) + ordinals]

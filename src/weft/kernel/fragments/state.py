@@ -205,7 +205,9 @@ def load(tables: Sequence[pa.Table], node: Node, encoders: Encoders) -> Shards:
     names = [FRAGMENT_END, ROW_COUNT, *(key_column(i) for i in range(len(node.keys)))]
     names += [signature_column(i) for i in range(node.signature.columns)]
     names += [partial.name for partial in carried(node)]
-    table = pa.concat_tables([each.select(names) for each in tables], promote_options="permissive")
+    table = pa.concat_tables(
+        [table.select(names) for table in tables], promote_options="permissive"
+    )
     if table.column(FRAGMENT_END).null_count:
         table = table.filter(table.column(FRAGMENT_END).is_valid())
     if not table.num_rows:
@@ -238,14 +240,14 @@ def partial_column(partial: Partial, node: Node, arrays: Mapping[str, pa.Array])
     """A partial of a node's fragments, as their file has it or as their keys imply it."""
     if partial.name in arrays:
         return partial_columns.load(partial, arrays[partial.name])
-    own = implied(partial, node.keys)
-    assert own is not None, "what is not implied is carried"
-    values = arrays[key_column(own.key)]
+    implied_by = implied(partial, node.keys)
+    assert implied_by is not None, "what is not implied is carried"
+    values = arrays[key_column(implied_by.key)]
     if pa.types.is_string(values.type):
         values = pc.binary_join_element_wise("_", values, "")
-    return (of_single_values(values, own.log_k),)
+    return (of_single_values(values, implied_by.log_k),)
 
 
 def _column(state: NodeState, partial: Partial) -> Stored:
-    found = state.columns.get(partial.name)
-    return partial_columns.absent(partial, len(state)) if found is None else found
+    column = state.columns.get(partial.name)
+    return partial_columns.absent(partial, len(state)) if column is None else column

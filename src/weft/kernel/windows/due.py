@@ -56,12 +56,14 @@ def due_windows(
         ordinals = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
         ends = low[owners] + slides[owners] * ordinals
     else:
-        found = [
+        ends_by_window = [
             due_ends(window, before, now, complete, fragment_ends)
             for window, complete in zip(windows, complete_from, strict=True)
         ]
-        owners = np.repeat(np.arange(len(windows)), [len(own) for own in found])
-        ends = np.concatenate(found)
+        owners = np.repeat(
+            np.arange(len(windows)), [len(window_ends) for window_ends in ends_by_window]
+        )
+        ends = np.concatenate(ends_by_window)
     return Due(owners, ends - ranges[owners], ends)
 
 

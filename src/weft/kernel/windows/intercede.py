@@ -13,7 +13,7 @@ from weft.kernel.windows.program import Pool
 
 def pool_fragments(shards: Shards, pool: Pool, encoder: KeyEncoder) -> NodeState:
     """The fragments that a pool gets of shards; `encoder` knows the codes of their keys."""
-    found = expanded(shards, pool.indexes, encoder, pool.partials)
+    rows = expanded(shards, pool.indexes, encoder, pool.partials)
     if pool.fragments is not None:
-        return interceded(found, pool.fragments)
-    return coalesced(found) if shards.signature else found
+        return interceded(rows, pool.fragments)
+    return coalesced(rows) if shards.signature else rows

@@ -176,15 +176,15 @@ def _percentiles(aggregate: Aggregate, merged: SketchColumn, count: Array, nans:
     convert = _percentile_value(argument)
     rows: list[Any] = []
     distinct, places = merged.distinct()
-    for place, seen, nan in zip(places.tolist(), count.tolist(), nans.tolist(), strict=True):
+    for number, seen, nan in zip(places.tolist(), count.tolist(), nans.tolist(), strict=True):
         if not seen:
             rows.append(None)
             continue
         numbers = seen - nan
         wanted = [rank for rank in ranks if max(math.ceil(rank * seen), 1) <= numbers]
         stretched = [min(rank * seen / numbers, 1.0) for rank in wanted]
-        found = quantiles(distinct[place], stretched)
-        values = dict(zip(wanted, found, strict=True))
+        estimates = quantiles(distinct[number], stretched)
+        values = dict(zip(wanted, estimates, strict=True))
         answers = [convert(values[r]) if r in values else math.nan for r in ranks]
         rows.append(answers if is_array else answers[0])
     return pa.array(rows, arrow_type(aggregate.type))

@@ -137,10 +137,10 @@ class Positions:
         border = np.append(self._first, len(self._ends))
         first, last = border[low].copy(), border[high].copy()
         for opening, closing in np.unique(np.stack([first, last], axis=1), axis=0).tolist():
-            own = np.flatnonzero((first == opening) & (last == closing))
+            whole = np.flatnonzero((first == opening) & (last == closing))
             within = times[opening:closing]
-            first[own] = opening + np.searchsorted(within, starts[own], side="right")
-            last[own] = opening + np.searchsorted(within, ends[own], side="right")
+            first[whole] = opening + np.searchsorted(within, starts[whole], side="right")
+            last[whole] = opening + np.searchsorted(within, ends[whole], side="right")
         return first, last
 
     def _most_pairs(self, starts: Array, ends: Array, low: Array, high: Array) -> int:
@@ -157,9 +157,11 @@ class Positions:
         held = 0
         for index in range(len(starts)):
             slice_ = places[first[index] : last[index]]
-            own = high[index] - low[index]
+            length = high[index] - low[index]
             seen = (
-                np.unique(slice_) if len(slice_) < 4 * own else np.arange(low[index], high[index])
+                np.unique(slice_)
+                if len(slice_) < 4 * length
+                else np.arange(low[index], high[index])
             )
             windows.append(np.full(len(seen), index))
             keys.append(seen)

@@ -140,27 +140,27 @@ def compile_program(plan: SharedPlan) -> Program:
             query = plan.query_by_id[name]
             sources = pools.of(query, group.node, group.fragments)
             together.setdefault((group.node, group.fragments, sources), []).append(query)
-    shapes = {place: _shapes(queries, place[1], pools) for place, queries in together.items()}
-    found = pools.found()
+    shapes = {reading: _shapes(queries, reading[1], pools) for reading, queries in together.items()}
+    built = pools.built()
     groups = tuple(
         GroupProgram(
             node,
             sources,
-            found[sources[0]].members,
-            found[sources[0]].indexes,
-            any(len(found[name].members) > 1 for name in _pools_of(sources, own)),
-            own,
+            built[sources[0]].members,
+            built[sources[0]].indexes,
+            any(len(built[name].members) > 1 for name in _pools_of(sources, group_shapes)),
+            group_shapes,
         )
-        for (node, _, sources), own in shapes.items()
+        for (node, _, sources), group_shapes in shapes.items()
     )
     readers: dict[str, tuple[Query, ...]] = {
         node.id: () for node in plan.nodes if not node.intermediate
     }
-    readers |= {each.node.id: () for each in plan.retired}
-    for pool in found.values():
-        known = {query.id for query in readers[pool.node]}
-        readers[pool.node] += tuple(query for query in pool.queries if query.id not in known)
-    return Program(plan, groups, found, readers)
+    readers |= {old.node.id: () for old in plan.retired}
+    for pool in built.values():
+        present = {query.id for query in readers[pool.node]}
+        readers[pool.node] += tuple(query for query in pool.queries if query.id not in present)
+    return Program(plan, groups, built, readers)
 
 
 def _pools_of(sources: tuple[str, ...], shapes: tuple[Shape, ...]) -> set[str]:
@@ -188,25 +188,25 @@ class _Pools:
         self._readers: dict[str, dict[str, Query]] = {}
         self._with_sketches: dict[str, bool] = {}
         self._retired: dict[tuple[str, str], list[str]] = {}
-        for each in plan.retired:
-            for name in each.queries:
-                self._retired.setdefault((name, each.node.base), []).append(each.node.id)
+        for old in plan.retired:
+            for name in old.queries:
+                self._retired.setdefault((name, old.node.base), []).append(old.node.id)
 
     def of(self, query: Query, node: str, fragments: Fragments | None) -> tuple[str, ...]:
         """The pools in which a query finds its rows by the keys of a node."""
         places = [(node, fragments)]
         places += [(old, None) for old in self._retired.get((query.id, base_of(node)), ())]
         names = []
-        for place in places:
-            name = pool_name(*place) + (SKETCHED if self._sketched(query) else "")
-            self._places[name] = place
+        for reading in places:
+            name = pool_name(*reading) + (SKETCHED if self._sketched(query) else "")
+            self._places[name] = reading
             self._readers.setdefault(name, {})[query.id] = query
             names.append(name)
         return tuple(names)
 
     def _sketched(self, query: Query) -> bool:
-        """Sketches are dear to combine: queries that need them have pools of their own, so that the
-        predicates of all others do not combine them, too."""
+        """Whether a query needs sketches. They are expensive to combine, so queries that need them
+        have pools of their own, and the predicates of all others do not combine sketches."""
         if query.id not in self._with_sketches:
             carried = (
                 partial
@@ -214,24 +214,24 @@ class _Pools:
                 if not aggregate.distinct
                 for partial in partials(query, aggregate, self.plan.stream)
             )
-            found = any(partial.combine.name in SKETCHES for partial in carried)
-            self._with_sketches[query.id] = found
+            sketched = any(partial.combine.name in SKETCHES for partial in carried)
+            self._with_sketches[query.id] = sketched
         return self._with_sketches[query.id]
 
-    def found(self) -> dict[str, Pool]:
+    def built(self) -> dict[str, Pool]:
         """The pools. All number their members alike, so that a query has one place in all of
         the pools that it reads."""
         numbers: dict[str, dict[str | None, int]] = {}
         for names in self._together():
-            own: dict[str | None, int] = {}
+            number_of: dict[str | None, int] = {}
             for name in names:
                 for query in self._readers[name].values():
-                    own.setdefault(_text(query.predicate), len(own))
-            numbers |= dict.fromkeys(names, own)
+                    number_of.setdefault(_text(query.predicate), len(number_of))
+            numbers |= dict.fromkeys(names, number_of)
         return {name: self._pool(name, numbers[name]) for name in self._places}
 
     def _together(self) -> list[list[str]]:
-        """The pools that have a query in common, directly or by way of others."""
+        """The pools that have a query in common, directly or through other pools."""
         owner: dict[str, str] = {}
         sets: dict[str, list[str]] = {}
         for name, readers in self._readers.items():
@@ -239,8 +239,8 @@ class _Pools:
             for root in {owner[query] for query in readers if query in owner}:
                 joined += sets.pop(root)
             sets[name] = joined
-            for each in joined:
-                owner |= dict.fromkeys(self._readers[each], name)
+            for pool in joined:
+                owner |= dict.fromkeys(self._readers[pool], name)
         return list(sets.values())
 
     def _pool(self, name: str, numbers: dict[str | None, int]) -> Pool:
@@ -260,12 +260,14 @@ def _shapes(queries: list[Query], fragments: Fragments | None, pools: _Pools) ->
     members: dict[object, list[Query]] = {}
     inputs: dict[object, tuple[tuple[Partial, ...] | DistinctCount, ...]] = {}
     for query in queries:
-        own = tuple(_inputs(query, aggregate, fragments, pools) for aggregate in query.aggregates)
+        own_inputs = tuple(
+            _inputs(query, aggregate, fragments, pools) for aggregate in query.aggregates
+        )
         outputs = tuple(column.value for column in query.columns)
-        key = (query.aggregates, query.having, outputs, own)
+        key = (query.aggregates, query.having, outputs, own_inputs)
         members.setdefault(key, []).append(query)
-        inputs[key] = own
-    return tuple(_shape(found, inputs[key]) for key, found in members.items())
+        inputs[key] = own_inputs
+    return tuple(_shape(alike, inputs[key]) for key, alike in members.items())
 
 
 def _shape(queries: list[Query], inputs: tuple[tuple[Partial, ...] | DistinctCount, ...]) -> Shape:
@@ -288,5 +290,5 @@ def _inputs(
         return partials(query, aggregate, pools.plan.stream)
     keys = distinct_keys(query, aggregate)
     node = pools.plan.node_of(query, distinct_node(query, aggregate), keys)
-    found = pools.of(query, node, fragments)
-    return DistinctCount(found, presence(query, aggregate, pools.plan.stream))
+    distinct_pools = pools.of(query, node, fragments)
+    return DistinctCount(distinct_pools, presence(query, aggregate, pools.plan.stream))

@@ -1,7 +1,7 @@
 """The result rows of one shape: aggregates of (window, key) pairs, HAVING, projection.
 
 HAVING goes first: the aggregates it needs are computed for all pairs, all others only for the
-pairs that it leaves. An aggregate that can fail is computed for all pairs, too, since plain
+pairs that it leaves. An aggregate that can fail is computed for all pairs as well, since plain
 Spark evaluates it before HAVING.
 """
 
@@ -65,8 +65,8 @@ class ShapeRows:
         if not self.shape.native:
             return Unfinished(self._raw(pairs, {}))
         try:
-            pairs, known = self._filtered(pairs)
-            return finished(self.shape, self._raw(pairs, known), ansi=self.ansi)
+            pairs, columns = self._filtered(pairs)
+            return finished(self.shape, self._raw(pairs, columns), ansi=self.ansi)
         except NeedsSpark:
             return Unfinished(self._raw(pairs, {}))
 
@@ -91,13 +91,14 @@ class ShapeRows:
         )
         return left, {name: values.take(kept) for name, values in columns.items()}
 
-    def _raw(self, pairs: Pairs, known: dict[str, pa.Array]) -> pa.Table:
+    def _raw(self, pairs: Pairs, computed: dict[str, pa.Array]) -> pa.Table:
         """Keys, window and aggregates of every pair."""
         names = [QUERY_COLUMN, WINDOW_START, WINDOW_END]
         names += [f"k{index}" for index in range(len(self.shape.key_types))]
         names += [f"a{index}" for index in range(len(self.shape.aggregates))]
         columns = {
-            name: known[name] if name in known else self._column(name, pairs) for name in names
+            name: computed[name] if name in computed else self._column(name, pairs)
+            for name in names
         }
         return pa.table(columns)
 
@@ -132,11 +133,11 @@ class ShapeRows:
         """The queries whose own windows make an aggregate fail."""
         failures: dict[str, QueryFailure] = {}
         for index, query in enumerate(self.shape.queries):
-            own = self.due.queries[pairs.windows] == index
+            of_query = self.due.queries[pairs.windows] == index
             for aggregate, inputs in zip(self.shape.aggregates, self.shape.inputs, strict=True):
-                if isinstance(inputs, DistinctCount) or not own.any():
+                if isinstance(inputs, DistinctCount) or not of_query.any():
                     continue
-                low, high = pairs.low[own], pairs.high[own]
+                low, high = pairs.low[of_query], pairs.high[of_query]
                 try:
                     combined = [self.view.combiner.over(p, low, high) for p in inputs]
                     lower(aggregate, combined, ansi=True)
@@ -147,7 +148,7 @@ class ShapeRows:
 
 def references(scalars: Iterable[Scalar]) -> set[str]:
     """The raw columns that scalars read."""
-    names = {each.name for root in scalars for each in walk(root) if isinstance(each, Ref)}
+    names = {part.name for root in scalars for part in walk(root) if isinstance(part, Ref)}
     if "window" in names:
         names = names - {"window"} | {WINDOW_START, WINDOW_END}
     return names
@@ -189,26 +190,28 @@ def distinct_counts(view: View, due: Due, pairs: Pairs, members: Array | None) -
     if view.positions is None or not len(pairs.windows):
         return pa.array(np.zeros(len(pairs.keys), np.int64))
     keys, first = np.unique(view.state.keys, return_index=True)
-    known, groups = np.unique(view.state.groups[first], return_inverse=True)
+    group_codes, groups = np.unique(view.state.groups[first], return_inverse=True)
     used, slots = np.unique(pairs.windows, return_inverse=True)
-    own = None if members is None else members[used]
+    window_members = None if members is None else members[used]
     places = [np.zeros(0, np.int64)]
     counts = [np.zeros(0, np.int64)]
-    for found in view.positions.pairs(due.starts[used], due.ends[used], own):
-        group = groups[np.searchsorted(keys, found.keys)]
-        place, count = np.unique(found.windows * len(known) + group, return_counts=True)
-        places.append(place)
+    for distinct_pairs in view.positions.pairs(due.starts[used], due.ends[used], window_members):
+        group = groups[np.searchsorted(keys, distinct_pairs.keys)]
+        slot, count = np.unique(
+            distinct_pairs.windows * len(group_codes) + group, return_counts=True
+        )
+        places.append(slot)
         counts.append(count)
     tallied, where = np.unique(np.concatenate(places), return_inverse=True)
     totals = np.bincount(where, np.concatenate(counts), len(tallied)).astype(np.int64)
-    group = np.searchsorted(known, pairs.keys)
-    present = known[np.minimum(group, len(known) - 1)] == pairs.keys
-    wanted = slots * len(known) + group
-    place = np.searchsorted(tallied, wanted)
-    place = np.minimum(place, max(len(tallied) - 1, 0))
+    group = np.searchsorted(group_codes, pairs.keys)
+    present = group_codes[np.minimum(group, len(group_codes) - 1)] == pairs.keys
+    wanted = slots * len(group_codes) + group
+    position = np.searchsorted(tallied, wanted)
+    position = np.minimum(position, max(len(tallied) - 1, 0))
     if not len(tallied):
         return pa.array(np.zeros(len(pairs.keys), np.int64))
-    return pa.array(np.where(present & (tallied[place] == wanted), totals[place], 0))
+    return pa.array(np.where(present & (tallied[position] == wanted), totals[position], 0))
 
 
 def _table(columns: dict[str, pa.Array], rows: int) -> pa.Table:

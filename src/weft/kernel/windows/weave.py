@@ -83,10 +83,10 @@ def weave(
 
     def of_group(group: GroupProgram) -> Woven:
         state = _together(group.pools, states)
-        own = Woven()
+        group_woven = Woven()
         if len(state):
-            _weave_group(program, group, state, states, encoders, step, own)
-        return own
+            _weave_group(program, group, state, states, encoders, step, group_woven)
+        return group_woven
 
     def large(group: GroupProgram) -> bool:
         return sum(len(states.get(name, EMPTY)) for name in group.pools) > _LARGE
@@ -144,8 +144,10 @@ def late(
             owners = rows.keys >> MEMBER_SHIFT
             for shape in group.shapes:
                 for query in shape.queries:
-                    own = np.flatnonzero(owners == group.member_of[query.id])
-                    pairs = late_pairs(query.window, before, rows.ends[own], rows.counts[own])
+                    of_member = np.flatnonzero(owners == group.member_of[query.id])
+                    pairs = late_pairs(
+                        query.window, before, rows.ends[of_member], rows.counts[of_member]
+                    )
                     if pairs:
                         counted[query.id] = counted.get(query.id, 0) + pairs
     return counted
@@ -185,17 +187,17 @@ def _weave_group(
         if group.several:
             places = np.array([group.member_of[query.id] for query in shape.queries])
             members = places[due.queries]
-        made = ShapeRows(shape, view, due, keys, distinct, step.ansi, members)
+        shape_rows = ShapeRows(shape, view, due, keys, distinct, step.ansi, members)
         for pairs in view.positions.pairs(due.starts, due.ends, members):
             if len(pairs.windows):
                 woven.operations += int((pairs.high - pairs.low).sum())
-                _add(made, pairs, woven)
+                _add(shape_rows, pairs, woven)
 
 
-def _add(made: ShapeRows, pairs: Pairs, woven: Woven) -> None:
-    shape = made.shape
+def _add(shape_rows: ShapeRows, pairs: Pairs, woven: Woven) -> None:
+    shape = shape_rows.shape
     try:
-        rows = made.rows(pairs)
+        rows = shape_rows.rows(pairs)
     except ShapeFailed as failed:
         woven.failures.update(failed.failures)
         return

@@ -23,10 +23,10 @@ class CommonEdges:
 
     def __init__(self, edge_sets: Sequence[tuple[EdgeClass, ...]], unit: int = 1) -> None:
         self._unit = unit
-        self._slides = np.array([each[0].slide for each in edge_sets], dtype=np.int64)
-        self._first = np.array([each[0].residue for each in edge_sets], dtype=np.int64)
-        self._second = np.array([each[-1].residue for each in edge_sets], dtype=np.int64)
-        self._double = np.array([len(each) == 2 for each in edge_sets])
+        self._slides = np.array([edge_set[0].slide for edge_set in edge_sets], dtype=np.int64)
+        self._first = np.array([edge_set[0].residue for edge_set in edge_sets], dtype=np.int64)
+        self._second = np.array([edge_set[-1].residue for edge_set in edge_sets], dtype=np.int64)
+        self._double = np.array([len(edge_set) == 2 for edge_set in edge_sets])
         self.rates: Floats = (1.0 + self._double) * unit / self._slides
 
     def rows(self, low: int, high: int, begin: int = 0) -> Floats:

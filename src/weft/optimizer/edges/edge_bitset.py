@@ -26,8 +26,8 @@ def composite_slide(classes: Sequence[EdgeClass], most: int) -> int | None:
     20
     """
     period = 1
-    for each in classes:
-        period = lcm(period, each.slide)
+    for edge_class in classes:
+        period = lcm(period, edge_class.slide)
         if period > most:
             return None
     return period
@@ -44,7 +44,7 @@ def count_edges(classes: Sequence[EdgeClass], period: int) -> int:
     for low in range(0, period, _SEGMENT):
         length = min(_SEGMENT, period - low)
         marks[:length] = False
-        for each in classes:
-            marks[(each.residue - low) % each.slide : length : each.slide] = True
+        for edge_class in classes:
+            marks[(edge_class.residue - low) % edge_class.slide : length : edge_class.slide] = True
         count += int(np.count_nonzero(marks[:length]))
     return count

@@ -78,7 +78,9 @@ class EdgeCounter(Generic[Share]):
         Faster if no class contains another (`edges.without_contained`).
         """
         self._steps_allowed = self._steps_left = steps
-        return self._covered({(each.slide, each.residue): self._one for each in classes}, [])
+        return self._covered(
+            {(edge_class.slide, edge_class.residue): self._one for edge_class in classes}, []
+        )
 
     def _covered(self, classes: dict[_Class, Share], fresh: list[_Class]) -> Share:
         """Steps 1 to 3; only the sure classes in `fresh` can contain others."""
@@ -118,8 +120,8 @@ class EdgeCounter(Generic[Share]):
         for (slide, residue), chance in classes.items():
             own_mask = self._mask[slide] & single
             if own_mask:
-                rest, own = self._split(slide, own_mask)
-                _join(reduced, (rest, residue % rest), chance / own, self._one)
+                rest, removed = self._split(slide, own_mask)
+                _join(reduced, (rest, residue % rest), chance / removed, self._one)
             else:
                 _join(reduced, (slide, residue), chance, self._one)
         return reduced
@@ -128,16 +130,16 @@ class EdgeCounter(Generic[Share]):
         """A slide as (rest, the factors in the mask)."""
         key = slide, own_mask
         if key not in self._reduced:
-            own = 1
+            removed = 1
             kept = []
             for element, power in self._parts[slide]:
                 if self._bit[element] & own_mask:
-                    own *= power
+                    removed *= power
                 else:
                     kept.append((element, power))
-            if slide // own not in self._parts:
-                self._add(slide // own, tuple(kept))
-            self._reduced[key] = slide // own, own
+            if slide // removed not in self._parts:
+                self._add(slide // removed, tuple(kept))
+            self._reduced[key] = slide // removed, removed
         return self._reduced[key]
 
     def _components(self, classes: dict[_Class, Share]) -> list[dict[_Class, Share]]:
@@ -212,9 +214,9 @@ class EdgeCounter(Generic[Share]):
         power = dict(self._parts[slide])[element] // element
         if rest not in self._parts:
             parts = tuple(
-                (each, power if each == element else old)
-                for each, old in self._parts[slide]
-                if each != element or power > 1
+                (factor, power if factor == element else old)
+                for factor, old in self._parts[slide]
+                if factor != element or power > 1
             )
             self._add(rest, parts)
         other = rest // power

@@ -48,7 +48,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ShareEstimate:
     """A share, and the relative error that it has at most with the given confidence."""
 
     share: float
@@ -60,7 +60,7 @@ def estimate_covered(
     classes: Sequence[EdgeClass],
     error: float = RELATIVE_ERROR,
     confidence: float = CONFIDENCE,
-) -> Estimate:
+) -> ShareEstimate:
     """The share of times that some class holds, within `error` if points allow."""
     points = _Points(sorted(classes))
     direct = _chance(points.direct(_PILOT_POINTS), _PILOT_POINTS)
@@ -79,7 +79,7 @@ def estimate_covered(
         if reached <= error or count >= MOST_POINTS:
             # The harmonic mean is the value whose relative error is least over the interval.
             share = 2 * low * high / (low + high) if low else high / 2
-            return Estimate(share * factor, reached * (1 + _ROUNDING), confidence)
+            return ShareEstimate(share * factor, reached * (1 + _ROUNDING), confidence)
         count, risk = min(2 * count, MOST_POINTS), risk / 2
 
 
@@ -129,29 +129,31 @@ class _Points:
 
     def __init__(self, classes: Sequence[EdgeClass]) -> None:
         self._classes = classes
-        text = ",".join(f"{each.slide}:{each.residue}" for each in classes)
+        text = ",".join(f"{edge_class.slide}:{edge_class.residue}" for edge_class in classes)
         self._random = np.random.default_rng(
             int.from_bytes(hashlib.sha256(text.encode()).digest()[:16])
         )
-        factors = coprime_base(each.slide for each in classes)
+        factors = coprime_base(edge_class.slide for edge_class in classes)
         sharing: dict[int, int] = {}
         largest: dict[int, int] = {}
-        for each in classes:
-            for element, power in factors[each.slide]:
+        for edge_class in classes:
+            for element, power in factors[edge_class.slide]:
                 sharing[element] = sharing.get(element, 0) + 1
                 largest[element] = max(largest.get(element, 1), power)
         self._elements = [element for element in sorted(sharing) if sharing[element] > 1]
         self._sizes = [largest[element] for element in self._elements]
-        place = {element: i for i, element in enumerate(self._elements)}
+        position_of = {element: i for i, element in enumerate(self._elements)}
         self._tests = []
-        for each in classes:
-            shared = [(p, e) for e, p in factors[each.slide] if sharing[e] > 1]
-            own = 1
-            for element, power in factors[each.slide]:
-                own *= power if sharing[element] == 1 else 1
-            parts = tuple((place[e], p, each.residue % p) for p, e in sorted(shared, reverse=True))
-            self._tests.append(_Test(parts, 1 / own))
-        self._weights = np.array([1 / each.slide for each in classes])
+        for edge_class in classes:
+            shared = [(p, e) for e, p in factors[edge_class.slide] if sharing[e] > 1]
+            alone = 1
+            for element, power in factors[edge_class.slide]:
+                alone *= power if sharing[element] == 1 else 1
+            parts = tuple(
+                (position_of[e], p, edge_class.residue % p) for p, e in sorted(shared, reverse=True)
+            )
+            self._tests.append(_Test(parts, 1 / alone))
+        self._weights = np.array([1 / edge_class.slide for edge_class in classes])
         self.weight = float(self._weights.sum())
 
     def direct(self, count: int) -> int:

@@ -77,7 +77,10 @@ def edge_rate(classes: Iterable[EdgeClass], steps: int = MOST_STEPS) -> EdgeRate
         return EdgeRate(_of_two(kept))
     pane, offset = base_pane(kept)
     if pane > 1:
-        kept = [EdgeClass(each.slide // pane, (each.residue - offset) // pane) for each in kept]
+        kept = [
+            EdgeClass(edge_class.slide // pane, (edge_class.residue - offset) // pane)
+            for edge_class in kept
+        ]
     period = composite_slide(kept, LARGEST_PERIOD)
     if period is not None and period <= SMALL_PERIOD:
         return EdgeRate(Fraction(count_edges(kept, period), period * pane))
@@ -108,14 +111,14 @@ def without_contained(classes: Iterable[EdgeClass]) -> list[EdgeClass]:
     [EdgeClass(slide=5, residue=0), EdgeClass(slide=10, residue=3)]
     """
     by_slide: dict[int, set[int]] = {}
-    for each in classes:
-        by_slide.setdefault(each.slide, set()).add(each.residue)
+    for edge_class in classes:
+        by_slide.setdefault(edge_class.slide, set()).add(edge_class.residue)
     slides = sorted(by_slide)
     ordered = np.array(slides)
     kept: list[EdgeClass] = []
-    for place, slide in enumerate(slides):
+    for smaller_count, slide in enumerate(slides):
         residues = by_slide[slide]
-        for smaller in ordered[:place][slide % ordered[:place] == 0].tolist():
+        for smaller in ordered[:smaller_count][slide % ordered[:smaller_count] == 0].tolist():
             present = by_slide[smaller]
             residues = {r for r in residues if r % smaller not in present}
         kept += [EdgeClass(slide, residue) for residue in sorted(residues)]
@@ -138,12 +141,12 @@ def common_edge_rate(first: EdgeClass, second: EdgeClass) -> Fraction:
 
 
 def _counted(classes: Sequence[EdgeClass], steps: int) -> Fraction | float:
-    slides = {each.slide for each in classes}
+    slides = {edge_class.slide for edge_class in classes}
     if composite_slide(classes, 1 << _FRACTION_BITS) is None:
         return EdgeCounter(1.0, slides).covered(classes, steps)
     return EdgeCounter(Fraction(1), slides).covered(classes, steps)
 
 
 def _of_two(classes: Sequence[EdgeClass]) -> Fraction:
-    rate = sum((Fraction(1, each.slide) for each in classes), Fraction(0))
+    rate = sum((Fraction(1, edge_class.slide) for edge_class in classes), Fraction(0))
     return rate - common_edge_rate(*classes) if len(classes) == 2 else rate

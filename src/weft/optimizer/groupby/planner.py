@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from weft.errors import TreeError
 from weft.optimizer.groupby.memory.forest import Forest
-from weft.optimizer.groupby.memory.fptas import EPSILON, Known, fptas
+from weft.optimizer.groupby.memory.fptas import EPSILON, Reusable, fptas
 from weft.optimizer.groupby.memory.ranking import Ranking
 from weft.optimizer.groupby.memory.slc import slc_tree
 from weft.optimizer.groupby.memory.tables import TableModel
 from weft.optimizer.groupby.memory.tree_cost import tree_cost
 from weft.optimizer.groupby.memory.uniform_allocation import uniform_allocation
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Node
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, GroupBySet
 from weft.optimizer.groupby.trees.greedy_tree import PricedTree, greedy_tree
 from weft.optimizer.groupby.trees.statistics import Statistics, UniformStatistics
 
@@ -31,7 +31,7 @@ class PlannedTree:
     """A tree, the entries of its intermediates, and its predicted hash operations."""
 
     tree: AggregateTree
-    allocation: Mapping[Node, float]
+    allocation: Mapping[GroupBySet, float]
     during: float
     at_end: float
 
@@ -41,18 +41,18 @@ class PlannedTree:
 
 
 @dataclass(frozen=True)
-class Options:
+class TreeOptions:
     """What only some allocators use."""
 
     epsilon: float
     model: TableModel | None
 
 
-Planner = Callable[[Sequence[Node], Statistics, float, Options], PlannedTree]
+Planner = Callable[[Sequence[GroupBySet], Statistics, float, TreeOptions], PlannedTree]
 
 
 def plan_tree(
-    queries: Sequence[Node],
+    queries: Sequence[GroupBySet],
     statistics: Statistics,
     memory: float,
     allocator: str = "fptas",
@@ -72,48 +72,48 @@ def plan_tree(
         )
     if not memory >= 0:
         raise TreeError("BAD_TREE", detail=f"the memory {memory:g} must not be negative")
-    options = Options(epsilon, model)
+    options = TreeOptions(epsilon, model)
     memory = min(memory, _UNLIMITED)
     return ALLOCATORS[allocator](queries, statistics, memory, options)
 
 
 def _with_fptas(
-    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
+    queries: Sequence[GroupBySet], statistics: Statistics, memory: float, options: TreeOptions
 ) -> PlannedTree:
-    known = Known({})
+    reuse = Reusable({})
 
     def price(tree: AggregateTree) -> PricedTree:
         forest = Forest.of(tree, statistics, options.model)
-        found = fptas(forest, memory, options.epsilon, known=known)
-        return PricedTree(tree, forest.allocation(found.entries), found.cost)
+        allocated = fptas(forest, memory, options.epsilon, reuse=reuse)
+        return PricedTree(tree, forest.allocation(allocated.entries), allocated.cost)
 
     ranking = Ranking(statistics, memory, options.model)
     return _planned(greedy_tree(queries, price, ranking), statistics, options.model)
 
 
 def _with_uniform(
-    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
+    queries: Sequence[GroupBySet], statistics: Statistics, memory: float, options: TreeOptions
 ) -> PlannedTree:
     flat = UniformStatistics(statistics)
 
     def price(tree: AggregateTree) -> PricedTree:
         forest = Forest.of(tree, flat)
-        found = uniform_allocation(forest, memory)
-        return PricedTree(tree, forest.allocation(found.entries), found.cost)
+        allocated = uniform_allocation(forest, memory)
+        return PricedTree(tree, forest.allocation(allocated.entries), allocated.cost)
 
     return _planned(greedy_tree(queries, price, Ranking(flat, memory)), flat, None)
 
 
 def _with_slc(
-    queries: Sequence[Node], statistics: Statistics, memory: float, options: Options
+    queries: Sequence[GroupBySet], statistics: Statistics, memory: float, options: TreeOptions
 ) -> PlannedTree:
-    found, cost = slc_tree(queries, statistics, memory)
-    return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
+    planned, cost = slc_tree(queries, statistics, memory)
+    return PlannedTree(planned.tree, planned.allocation, cost.during, cost.at_end)
 
 
-def _planned(found: PricedTree, statistics: Statistics, model: TableModel | None) -> PlannedTree:
-    cost = tree_cost(found.tree, found.allocation, statistics, model)
-    return PlannedTree(found.tree, found.allocation, cost.during, cost.at_end)
+def _planned(priced: PricedTree, statistics: Statistics, model: TableModel | None) -> PlannedTree:
+    cost = tree_cost(priced.tree, priced.allocation, statistics, model)
+    return PlannedTree(priced.tree, priced.allocation, cost.during, cost.at_end)
 
 
 ALLOCATORS: dict[str, Planner] = {

@@ -55,15 +55,15 @@ def best(workload: Workload, rate: Number, model: CostModel | None = None) -> Gr
     tried: tuple[CostModel, CostModel] = (TriOps(), TwoOps())
     if rate <= workload.edge_rate.value:
         tried = TwoOps(), TriOps()
-    first, second = (_Target(workload, Fraction(rate), each) for each in tried)
-    found = _under(first)
+    first, second = (_Target(workload, Fraction(rate), candidate) for candidate in tried)
+    plan = _under(first)
     # A model whose bound is above a plan that is known has no better one.
-    if second.bound < found.cost:
-        found = min(found, _under(second), key=lambda plan: plan.cost)
-    bounds = [found.lower_bound or 0.0]
+    if second.bound < plan.cost:
+        plan = min(plan, _under(second), key=lambda plan: plan.cost)
+    bounds = [plan.lower_bound or 0.0]
     if len(workload.edge_sets) > MOST_EDGE_SETS:
         bounds += [first.bound, second.bound]
-    return found.with_bound(min(bounds))
+    return plan.with_bound(min(bounds))
 
 
 def _under(target: _Target) -> Grouping:
@@ -109,10 +109,13 @@ class _Target:
         ranked = sorted(candidates, key=self.cost)
         if self.rates.guessed:
             near = self.cost(ranked[0]) * (1 + _MOST_GUESSED_WRONG)
-            ranked = [each for each in ranked if self.cost(each) <= near]
+            ranked = [partition for partition in ranked if self.cost(partition) <= near]
         else:
             ranked = ranked[:1]
-        plans = [grouping("best", self.workload, self.rate, self.model, each) for each in ranked]
+        plans = [
+            grouping("best", self.workload, self.rate, self.model, partition)
+            for partition in ranked
+        ]
         return min(plans, key=lambda plan: plan.cost)
 
     @cached_property
@@ -142,11 +145,11 @@ def _candidates(target: _Target) -> list[Groups]:
     ]
     others: list[Groups] = [
         [range(len(rates))],
-        [(each,) for each in range(len(rates))],
+        [(edge_set,) for edge_set in range(len(rates))],
     ]
     if len(rates) > _MOST_SEARCHED:
         return starts + others
-    small_first = sorted(range(len(rates)), key=lambda each: (rates.rates[each], each))
+    small_first = sorted(range(len(rates)), key=lambda edge_set: (rates.rates[edge_set], edge_set))
     starts.append(insert(rates, target.price, *weights, small_first)[0])
     search = LocalSearch(rates, target.price, *weights, rates.common())
     improved: list[Groups] = []

@@ -53,7 +53,7 @@ def save(constants: Constants) -> Path:
 def calibrated() -> Constants:
     """The measured constants, or the defaults where there are none or the file makes no sense."""
     try:
-        found = json.loads(calibration_file().read_text(encoding="utf-8"))
-        return Constants(**{field.name: float(found[field.name]) for field in fields(Constants)})
+        stored = json.loads(calibration_file().read_text(encoding="utf-8"))
+        return Constants(**{field.name: float(stored[field.name]) for field in fields(Constants)})
     except (OSError, ValueError, KeyError, TypeError):
         return Constants()

@@ -169,7 +169,10 @@ def plan_cost(
     terms = [
         model.constant(rate, result_rate),
         prices * len(members),
-        *(each * (model.per_fragment + model.per_overlap * overlap) for each, overlap in members),
+        *(
+            edge_rate * (model.per_fragment + model.per_overlap * overlap)
+            for edge_rate, overlap in members
+        ),
     ]
     return total(terms)
 

@@ -154,9 +154,9 @@ def canonical(groups: Iterable[Iterable[int]]) -> Partition:
 
 
 def _group(workload: Workload, edge_sets: Sequence[int]) -> Group:
-    positions = np.sort(np.concatenate([workload.members[each] for each in edge_sets]))
+    positions = np.sort(np.concatenate([workload.members[edge_set] for edge_set in edge_sets]))
     return Group(
         queries=tuple(workload.names[i] for i in positions.tolist()),
         edge_rate=workload.edge_rate_of(edge_sets),
-        overlap=sum((workload.overlaps[each] for each in edge_sets), Fraction(0)),
+        overlap=sum((workload.overlaps[edge_set] for edge_set in edge_sets), Fraction(0)),
     )

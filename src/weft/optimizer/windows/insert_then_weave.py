@@ -44,7 +44,9 @@ def insert_then_weave(workload: Workload, rate: Number, model: CostModel | None 
 
 def first_come(workload: Workload) -> list[int]:
     """The edge sets in the order of their first queries."""
-    return sorted(range(len(workload.edge_sets)), key=lambda each: int(workload.members[each][0]))
+    return sorted(
+        range(len(workload.edge_sets)), key=lambda edge_set: int(workload.members[edge_set][0])
+    )
 
 
 def insert(
@@ -67,22 +69,22 @@ def insert(
         rate = float(rates.rates[edge_set])
         overlap = per_overlap * float(rates.overlaps[edge_set])
         count = len(groups)
-        known, weights = group_rates[:count], group_weights[:count]
-        shared = np.minimum(np.minimum(meeting[:count, edge_set], known), rate)
+        current_rates, weights = group_rates[:count], group_weights[:count]
+        shared = np.minimum(np.minimum(meeting[:count, edge_set], current_rates), rate)
         large.guess(edge_set, shared)
-        bounds = (known + rate - shared) * (weights + overlap) - known * weights
+        bounds = (current_rates + rate - shared) * (weights + overlap) - current_rates * weights
         best, chosen = price + rate * (per_fragment + overlap), count
         chosen_rate = rate
-        for place in np.argsort(bounds, kind="stable").tolist():
-            if bounds[place] > best:
+        for group in np.argsort(bounds, kind="stable").tolist():
+            if bounds[group] > best:
                 break
-            if place in large:
-                union = float(known[place] + rate - shared[place])
+            if group in large:
+                union = float(current_rates[group] + rate - shared[group])
             else:
-                union = rates.union([*groups[place], edge_set])
-            increase = union * (weights[place] + overlap) - known[place] * weights[place]
-            if increase < best or (increase == best and place < chosen):
-                best, chosen, chosen_rate = float(increase), place, union
+                union = rates.union([*groups[group], edge_set])
+            increase = union * (weights[group] + overlap) - current_rates[group] * weights[group]
+            if increase < best or (increase == best and group < chosen):
+                best, chosen, chosen_rate = float(increase), group, union
         if chosen == count:
             groups.append([])
             group_weights[count] = per_fragment
@@ -103,22 +105,24 @@ class _LargeGroups:
         self._rates = rates
         self._covered: dict[int, NDArray[np.bool_]] = {}
 
-    def __contains__(self, place: int) -> bool:
-        return place in self._covered
+    def __contains__(self, group: int) -> bool:
+        return group in self._covered
 
     def guess(self, edge_set: int, shared: Floats) -> None:
         """Replace what a set has in common with large groups by a guess."""
         if self._covered:
             pool = self._rates.pool
             sample = pool.samples[edge_set]
-            covered = np.stack([each[sample] for each in self._covered.values()])
+            covered = np.stack(
+                [covered_points[sample] for covered_points in self._covered.values()]
+            )
             shared[list(self._covered)] = covered @ pool.sample_weights[edge_set]
 
-    def joined(self, place: int, group: list[int]) -> None:
+    def joined(self, number: int, group: list[int]) -> None:
         """The last of the group has just joined."""
-        if place in self._covered:
-            self._covered[place][self._rates.pool.points[group[-1]]] = True
+        if number in self._covered:
+            self._covered[number][self._rates.pool.points[group[-1]]] = True
         elif len(group) > LARGE_GROUP:
-            self._covered[place] = np.zeros(self._rates.pool.size, dtype=np.bool_)
+            self._covered[number] = np.zeros(self._rates.pool.size, dtype=np.bool_)
             for edge_set in group:
-                self._covered[place][self._rates.pool.points[edge_set]] = True
+                self._covered[number][self._rates.pool.points[edge_set]] = True

@@ -14,5 +14,5 @@ from weft.optimizer.windows.workload import Workload
 
 def noshare(workload: Workload, rate: Number, model: CostModel | None = None) -> Grouping:
     """One group for each edge set; TwoOps unless told otherwise."""
-    groups = [(each,) for each in range(len(workload.edge_sets))]
+    groups = [(edge_set,) for edge_set in range(len(workload.edge_sets))]
     return grouping("noshare", workload, rate, model or TwoOps(), groups)

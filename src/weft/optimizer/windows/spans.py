@@ -71,7 +71,7 @@ class OpenSpans:
         return self._as_written() <= self._price() + self._level3(whole)
 
     def _level3(self, group: tuple[int, ...]) -> float:
-        longest = max(self.ranges[each] for each in group)
+        longest = max(self.ranges[edge_set] for edge_set in group)
         return search_rates(self.workload).union(group) * self._scans(longest) * self.keys
 
     def _as_written(self) -> float:
@@ -124,8 +124,8 @@ class OpenSpans:
 
     def _by_magnitude(self) -> list[tuple[int, ...]]:
         """Edge sets by the power of two of their ranges, ascending."""
-        found: dict[int, tuple[int, ...]] = {}
-        for each, length in enumerate(self.ranges):
+        groups: dict[int, tuple[int, ...]] = {}
+        for edge_set, length in enumerate(self.ranges):
             magnitude = length.bit_length()
-            found[magnitude] = (*found.get(magnitude, ()), each)
-        return [found[magnitude] for magnitude in sorted(found)]
+            groups[magnitude] = (*groups.get(magnitude, ()), edge_set)
+        return [groups[magnitude] for magnitude in sorted(groups)]

@@ -125,7 +125,7 @@ class Workload:
         key = frozenset(edge_sets)
         rate = self._edge_rates.get(key)
         if rate is None:
-            classes = {edge for each in key for edge in self.edge_sets[each]}
+            classes = {edge for edge_set in key for edge in self.edge_sets[edge_set]}
             rate = self._edge_rates[key] = edge_rate(classes).per(self.unit)
         return rate
 

@@ -99,32 +99,32 @@ class Eviction:
         low = self._low(a)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             whole = _area(g + self.shift, low, a)
-            found = _inverse((n - o) / n * whole, low, a) - self.shift
-            found = np.where(whole > 0, np.clip(found, g * _LEAST_SHARE, g), g)
-            found = np.where(o < n, found, 0.0)
-            active = np.flatnonzero((found > 0) & (found < g))
+            entries = _inverse((n - o) / n * whole, low, a) - self.shift
+            entries = np.where(whole > 0, np.clip(entries, g * _LEAST_SHARE, g), g)
+            entries = np.where(o < n, entries, 0.0)
+            active = np.flatnonzero((entries > 0) & (entries < g))
             b, o, g, a, n, low, whole = (
-                each.ravel()[active] for each in (found, o, g, a, n, low, whole)
+                column.ravel()[active] for column in (entries, o, g, a, n, low, whole)
             )
             for _ in range(_NEWTON_STEPS):
                 excess = b + n - n * _area(b + self.shift, low, a) / whole - o
                 slope = 1 - n * (b + self.shift) ** -a / whole
                 step = np.where((excess > 0) & (slope < 0), -excess / slope, 0.0)
                 moved = np.minimum(b + step, g)
-                found.ravel()[active] = moved
+                entries.ravel()[active] = moved
                 going = moved - b > _SAME * moved
                 if not going.any():
                     break
                 active, b = active[going], moved[going]
-                o, g, a, n, low, whole = (each[going] for each in (o, g, a, n, low, whole))
-        return found
+                o, g, a, n, low, whole = (column[going] for column in (o, g, a, n, low, whole))
+        return entries
 
     def balanced(self, groups: Floats, alpha: Floats, rows: Floats, worth: Floats) -> Floats:
         """The entries at which one more saves 1/`worth` of itself: n·b^-α/S = 1/worth, for α > 0."""
         whole = _area(groups + self.shift, self._low(alpha), alpha)
         with np.errstate(over="ignore", divide="ignore"):
-            found = (rows * worth / whole) ** (1 / np.maximum(alpha, _SAME)) - self.shift
-        return np.clip(found, 0.0, groups)
+            entries = (rows * worth / whole) ** (1 / np.maximum(alpha, _SAME)) - self.shift
+        return np.clip(entries, 0.0, groups)
 
     def _low(self, alpha: Floats) -> Floats:
         """Where the integral starts."""

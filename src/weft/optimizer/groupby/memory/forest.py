@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from weft.optimizer.groupby.memory.eviction import Eviction, Floats
-from weft.optimizer.groupby.memory.tables import Table, TableModel, Zipf, zipf_tables
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node
+from weft.optimizer.groupby.memory.tables import BoundedTable, TableModel, ZipfTable, zipf_tables
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, GroupBySet
 from weft.optimizer.groupby.trees.statistics import Statistics
 
 TOP = -1
@@ -27,7 +27,7 @@ TOP = -1
 class Forest:
     """Intermediates, parents before children."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GroupBySet, ...]
     parent: tuple[int, ...]
     below: tuple[tuple[int, ...], ...]
     """The intermediates that are computed from each."""
@@ -35,7 +35,7 @@ class Forest:
     """The input of the top that each stands under: the most that can come in."""
     children: Floats
     groups: Floats
-    tables: tuple[Table, ...]
+    tables: tuple[BoundedTable, ...]
     size: Floats
     constant: float
 
@@ -45,7 +45,7 @@ class Forest:
     ) -> Forest:
         """The intermediates of a tree; tables behave as Lemma 6.1 says unless a model is given."""
         table = model or zipf_tables(statistics)
-        nodes: list[Node] = []
+        nodes: list[GroupBySet] = []
         parents: list[int] = []
         sources: list[float] = []
         degrees: list[int] = []
@@ -61,19 +61,19 @@ class Forest:
                     constant += groups * len(branch.children)
                     visit(branch.children, TOP, groups)
                 else:
-                    place = len(nodes)
+                    number = len(nodes)
                     nodes.append(branch.node)
                     parents.append(parent)
                     sources.append(source)
                     degrees.append(len(branch.children))
-                    visit(branch.children, place, source)
+                    visit(branch.children, number, source)
 
         constant += statistics.tuples * len(tree.children)
         visit(tree.children, TOP, statistics.tuples)
         below: list[list[int]] = [[] for _ in nodes]
-        for place, parent in enumerate(parents):
+        for number, parent in enumerate(parents):
             if parent != TOP:
-                below[parent].append(place)
+                below[parent].append(number)
         source = np.array(sources, np.float64)
         tables = tuple(table(node) for node in nodes)
         return cls(
@@ -82,7 +82,7 @@ class Forest:
             below=tuple(map(tuple, below)),
             source=source,
             children=np.array(degrees, np.float64),
-            groups=np.minimum([each.groups for each in tables], source),
+            groups=np.minimum([table.groups for table in tables], source),
             tables=tables,
             size=np.array([statistics.entry_size(node) for node in nodes], np.float64),
             constant=constant,
@@ -91,15 +91,15 @@ class Forest:
     @cached_property
     def subtree_children(self) -> Floats:
         """All children of all intermediates from each on down."""
-        found = self.children.copy()
-        for place in reversed(range(len(self.nodes))):
-            if self.parent[place] != TOP:
-                found[self.parent[place]] += found[place]
-        return found
+        counts = self.children.copy()
+        for number in reversed(range(len(self.nodes))):
+            if self.parent[number] != TOP:
+                counts[self.parent[number]] += counts[number]
+        return counts
 
     @property
     def tops(self) -> tuple[int, ...]:
-        return tuple(place for place, parent in enumerate(self.parent) if parent == TOP)
+        return tuple(number for number, parent in enumerate(self.parent) if parent == TOP)
 
     @property
     def depth(self) -> int:
@@ -112,8 +112,8 @@ class Forest:
     @cached_property
     def zipf(self) -> tuple[Eviction, Floats] | None:
         """The model and the skews, if all tables have the same model."""
-        models = {table.eviction for table in self.tables if isinstance(table, Zipf)}
-        skews = [table.alpha for table in self.tables if isinstance(table, Zipf)]
+        models = {table.eviction for table in self.tables if isinstance(table, ZipfTable)}
+        skews = [table.alpha for table in self.tables if isinstance(table, ZipfTable)]
         if len(models) != 1 or len(skews) < len(self.tables):
             return None
         return models.pop(), np.array(skews)
@@ -124,8 +124,8 @@ class Forest:
             eviction, alpha = self.zipf
             rates: list[float] = eviction.evicted(entries, self.groups, alpha).tolist()
             return np.minimum(entries, self.groups).tolist(), rates
-        found = [table.line(float(held)) for table, held in zip(self.tables, entries)]
-        return [line[0] for line in found], [line[1] for line in found]
+        lines = [table.line(float(held)) for table, held in zip(self.tables, entries)]
+        return [line[0] for line in lines], [line[1] for line in lines]
 
     def inputs(self, entries: Floats) -> tuple[Floats, Floats]:
         """What comes into every node, and what leaves it."""
@@ -133,11 +133,11 @@ class Forest:
         groups = self.groups.tolist()
         incoming: list[float] = []
         out: list[float] = []
-        for place, parent in enumerate(self.parent):
-            came = float(self.source[place]) if parent == TOP else out[parent]
-            left = intercepts[place] + slopes[place] * came
+        for number, parent in enumerate(self.parent):
+            came = float(self.source[number]) if parent == TOP else out[parent]
+            left = intercepts[number] + slopes[number] * came
             incoming.append(came)
-            out.append(min(came, max(min(groups[place], came), left)))
+            out.append(min(came, max(min(groups[number], came), left)))
         return np.array(incoming), np.array(out)
 
     def cost(self, entries: Floats) -> float:
@@ -148,5 +148,5 @@ class Forest:
         """The memory that so many entries take."""
         return float(self.size @ entries)
 
-    def allocation(self, entries: Floats) -> dict[Node, float]:
+    def allocation(self, entries: Floats) -> dict[GroupBySet, float]:
         return {node: float(count) for node, count in zip(self.nodes, entries)}

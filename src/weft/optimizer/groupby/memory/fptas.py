@@ -52,7 +52,7 @@ def fptas(
     memory: float,
     epsilon: float = EPSILON,
     *,
-    known: Known | None = None,
+    reuse: Reusable | None = None,
     tables: bool = False,
 ) -> Allocated:
     """An allocation within 1 + ε of the cheapest.
@@ -61,13 +61,13 @@ def fptas(
     """
     if not forest.nodes:
         return Allocated(np.zeros(0), forest.constant, forest.constant)
-    known = known or Known({})
+    reuse = reuse or Reusable({})
     best = Allocated(np.zeros(len(forest.nodes)), math.inf, 0.0)
     for finer in range(_GRIDS):
         share = epsilon * 0.5**finer
-        grid = Grid.of(forest, 1 + share, share / 2, known.tables)
-        relaxed = relax(grid, memory, known.price)
-        known.price = relaxed.priced.price
+        grid = Grid.of(forest, 1 + share, share / 2, reuse.tables)
+        relaxed = relax(grid, memory, reuse.price)
+        reuse.price = relaxed.priced.price
         entries, cost = refine(forest, relaxed.entries, memory)
         if cost > best.cost:
             entries, cost = best.entries, best.cost
@@ -86,15 +86,15 @@ def _tabled(
     priced = relax(grid, memory).priced
     thinning = math.exp((1 - _FOR_THE_GRID) * room / thinnings(forest))
     limit = best.cost * (1 + epsilon) if alone else best.cost
-    found = least_cost(grid, memory, thinning, priced, limit)
-    if found is None:
+    entries = least_cost(grid, memory, thinning, priced, limit)
+    if entries is None:
         return best
-    cost = forest.cost(found)
-    return best if best.cost <= cost and not alone else Allocated(found, cost, best.bound)
+    cost = forest.cost(entries)
+    return best if best.cost <= cost and not alone else Allocated(entries, cost, best.bound)
 
 
 @dataclass
-class Known:
+class Reusable:
     """What stays useful from one forest to the next."""
 
     tables: Tables

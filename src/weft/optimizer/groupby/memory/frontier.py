@@ -51,10 +51,10 @@ def thinnings(forest: Forest) -> int:
     """How often a pair may be thinned between a leaf and the root."""
     count = len(forest.nodes)
     below = [0] * count
-    for place in reversed(range(count)):
-        children = forest.below[place]
+    for number in reversed(range(count)):
+        children = forest.below[number]
         deepest = max((below[child] for child in children), default=0)
-        below[place] = deepest + _rounds(len(children)) + 1
+        below[number] = deepest + _rounds(len(children)) + 1
     return max((below[top] for top in forest.tops), default=0) + _rounds(len(forest.tops))
 
 
@@ -66,21 +66,21 @@ def least_cost(
     allowed = limit - forest.constant + price * memory + _SLACK * abs(limit)
     outside, reach = _elsewhere(grid, priced)
     tables: dict[tuple[int, int], _Table] = {}
-    for place in reversed(range(len(forest.nodes))):
+    for number in reversed(range(len(forest.nodes))):
         after: dict[int, _Table] = {}
-        for column in range(len(grid.outputs[place])):
-            parts = [tables.pop((child, column), None) for child in forest.below[place]]
-            floors = [float(priced.inside[child][column]) for child in forest.below[place]]
-            left = allowed - float(reach[place][column])
+        for column in range(len(grid.outputs[number])):
+            parts = [tables.pop((child, column), None) for child in forest.below[number]]
+            floors = [float(priced.inside[child][column]) for child in forest.below[number]]
+            left = allowed - float(reach[number][column])
             joined = _joined(parts, floors, len(forest.nodes), thinning, price, left)
             if joined is not None:
                 after[column] = joined
-        for row in range(len(grid.memory[place])):
-            left = allowed - float(outside[place][row])
-            pairs = [_with_own(table, grid, place, row, column) for column, table in after.items()]
-            found = _within(_stacked(pairs), price, left) if pairs else None
-            if found is not None:
-                tables[place, row] = _thinned(found, thinning)
+        for row in range(len(grid.memory[number])):
+            left = allowed - float(outside[number][row])
+            pairs = [_with_own(table, grid, number, row, column) for column, table in after.items()]
+            table = _within(_stacked(pairs), price, left) if pairs else None
+            if table is not None:
+                tables[number, row] = _thinned(table, thinning)
     parts = [tables.pop((top, 0), None) for top in forest.tops]
     floors = [float(priced.inside[top][0]) for top in forest.tops]
     whole = _joined(parts, floors, len(forest.nodes), thinning, price, allowed)
@@ -97,15 +97,15 @@ def _elsewhere(grid: Grid, priced: Priced) -> tuple[list[Floats], list[Floats]]:
     forest = grid.forest
     outside: list[Floats] = []
     reach: list[Floats] = []
-    for place, parent in enumerate(forest.parent):
+    for number, parent in enumerate(forest.parent):
         if parent == TOP:
-            outside.append(priced.value - priced.inside[place])
+            outside.append(priced.value - priced.inside[number])
         else:
-            siblings = [child for child in forest.below[parent] if child != place]
+            siblings = [child for child in forest.below[parent] if child != number]
             rest = [priced.inside[child] for child in siblings]
             outside.append(reach[parent] + np.sum(rest, axis=0) if rest else reach[parent])
-        spent = outside[place][:, None] + priced.price * grid.memory[place]
-        reach.append(spent.min(axis=0) + forest.children[place] * grid.outputs[place])
+        spent = outside[number][:, None] + priced.price * grid.memory[number]
+        reach.append(spent.min(axis=0) + forest.children[number] * grid.outputs[number])
     return outside, reach
 
 
@@ -128,10 +128,10 @@ def _joined(
         merged, merged_lows = [], []
         for a, b in zip(range(0, len(tables) - 1, 2), range(1, len(tables), 2)):
             low = lows[a] + lows[b]
-            found = _within(_sums(tables[a], tables[b]), price, allowed - (everything - low))
-            if found is None:
+            sums = _within(_sums(tables[a], tables[b]), price, allowed - (everything - low))
+            if sums is None:
                 return None
-            merged.append(_thinned(found, thinning))
+            merged.append(_thinned(sums, thinning))
             merged_lows.append(low)
         if len(tables) % 2:
             merged.append(tables[-1])
@@ -149,21 +149,21 @@ def _sums(one: _Table, other: _Table) -> _Table:
     )
 
 
-def _with_own(table: _Table, grid: Grid, place: int, row: int, column: int) -> _Table:
+def _with_own(table: _Table, grid: Grid, number: int, row: int, column: int) -> _Table:
     """With the cost and the memory of the node itself."""
     forest = grid.forest
-    spent = float(grid.memory[place][row, column])
+    spent = float(grid.memory[number][row, column])
     entries = table.entries.copy()
-    entries[:, place] = spent / forest.size[place]
-    own = forest.children[place] * grid.outputs[place][column]
-    return _Table(table.cost + own, table.memory + spent, entries)
+    entries[:, number] = spent / forest.size[number]
+    cost = forest.children[number] * grid.outputs[number][column]
+    return _Table(table.cost + cost, table.memory + spent, entries)
 
 
 def _stacked(tables: Sequence[_Table]) -> _Table:
     return _Table(
-        np.concatenate([each.cost for each in tables]),
-        np.concatenate([each.memory for each in tables]),
-        np.concatenate([each.entries for each in tables]),
+        np.concatenate([table.cost for table in tables]),
+        np.concatenate([table.memory for table in tables]),
+        np.concatenate([table.entries for table in tables]),
     )
 
 

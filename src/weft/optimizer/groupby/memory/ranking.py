@@ -81,12 +81,12 @@ class Ranking:
 
 def _interpolated(inputs: Floats, values: Floats, at: Floats) -> Floats:
     """Every row at the same places, linear between inputs."""
-    place = np.clip(np.searchsorted(inputs, at) - 1, 0, len(inputs) - 2)
-    width = inputs[place + 1] - inputs[place]
-    weight = np.where(width > 0, (at - inputs[place]) / np.where(width > 0, width, 1), 0.0)
+    left = np.clip(np.searchsorted(inputs, at) - 1, 0, len(inputs) - 2)
+    width = inputs[left + 1] - inputs[left]
+    weight = np.where(width > 0, (at - inputs[left]) / np.where(width > 0, width, 1), 0.0)
     weight = np.clip(weight, 0.0, 1.0)
-    found: Floats = values[:, place] * (1 - weight) + values[:, place + 1] * weight
-    return found
+    interpolated: Floats = values[:, left] * (1 - weight) + values[:, left + 1] * weight
+    return interpolated
 
 
 def _price_list(tuples: float, memory: float) -> Floats:

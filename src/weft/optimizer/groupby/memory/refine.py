@@ -32,9 +32,9 @@ def refine(forest: Forest, entries: Floats, memory: float) -> tuple[Floats, floa
         moved = _balanced(forest, current, memory)
         if moved is None:
             break
-        found = forest.cost(moved)
-        if found < cost:
-            best, cost = moved, found
+        moved_cost = forest.cost(moved)
+        if moved_cost < cost:
+            best, cost = moved, moved_cost
         if np.allclose(moved, current, rtol=_CLOSE):
             break
         current = moved
@@ -58,8 +58,8 @@ def _balanced(forest: Forest, entries: Floats, memory: float) -> Floats | None:
 
     def at(price: float) -> Floats:
         worth = 1 / (1 + price * forest.size / weight)
-        found = eviction.balanced(groups, alpha, incoming, worth)
-        return np.where(smooth, np.minimum(found, most), entries)
+        wanted = eviction.balanced(groups, alpha, incoming, worth)
+        return np.where(smooth, np.minimum(wanted, most), entries)
 
     low, high = 1e-12, 1e18
     if forest.used(at(low)) <= memory:
@@ -77,9 +77,9 @@ def _weights(forest: Forest, entries: Floats) -> Floats:
     """How much the cost grows with what leaves each node."""
     weight = forest.children.copy()
     _, rates = forest.lines(entries)
-    for place in reversed(range(len(forest.nodes))):
-        for child in forest.below[place]:
-            weight[place] += rates[child] * weight[child]
+    for number in reversed(range(len(forest.nodes))):
+        for child in forest.below[number]:
+            weight[number] += rates[child] * weight[child]
     return weight
 
 
@@ -90,19 +90,19 @@ def _filled(forest: Forest, entries: Floats, memory: float) -> Floats:
     """
     filled = np.minimum(entries, forest.groups)
     left = memory - forest.used(filled)
-    for place in range(len(filled)):
+    for number in range(len(filled)):
         if left <= 0:
             return filled
-        incoming = forest.inputs(filled)[0][place]
-        groups = forest.groups[place]
-        useful = forest.tables[place].needed(groups, incoming)
-        more = min(float(useful) - filled[place], left / forest.size[place])
+        incoming = forest.inputs(filled)[0][number]
+        groups = forest.groups[number]
+        useful = forest.tables[number].needed(groups, incoming)
+        more = min(float(useful) - filled[number], left / forest.size[number])
         if more > 0:
-            filled[place] += more
-            left -= more * forest.size[place]
-    for place in range(len(filled)):
-        more = forest.groups[place] - filled[place]
-        if 0 < more * forest.size[place] <= left:
-            filled[place] = forest.groups[place]
-            left -= more * forest.size[place]
+            filled[number] += more
+            left -= more * forest.size[number]
+    for number in range(len(filled)):
+        more = forest.groups[number] - filled[number]
+        if 0 < more * forest.size[number] <= left:
+            filled[number] = forest.groups[number]
+            left -= more * forest.size[number]
     return filled

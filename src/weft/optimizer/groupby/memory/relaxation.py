@@ -56,15 +56,15 @@ class Grid:
     """Of each node, a table: place of the input, place of the output. Tops have one input."""
 
     @classmethod
-    def within(cls, forest: Forest, error: float, known: Tables | None = None) -> Grid:
+    def within(cls, forest: Forest, error: float, tables: Tables | None = None) -> Grid:
         """A grid on which rounding up costs at most the factor 1 + error."""
         factor = 1 + _power_of_two(math.expm1(math.log1p(error) / 2 / forest.depth))
-        return cls.of(forest, factor, error / 2 / (1 + error), known)
+        return cls.of(forest, factor, error / 2 / (1 + error), tables)
 
     @classmethod
-    def of(cls, forest: Forest, factor: float, share: float, known: Tables | None = None) -> Grid:
-        """Steps of a factor, or of what sums up to a share of the cost; tables come from `known`."""
-        known = {} if known is None else known
+    def of(cls, forest: Forest, factor: float, share: float, tables: Tables | None = None) -> Grid:
+        """Steps of a factor, or of what sums up to a share of the cost; `tables` are reused and added to."""
+        tables = {} if tables is None else tables
         least = forest.constant + float(forest.children @ forest.groups)
         weights = forest.subtree_children
         summand = np.array(
@@ -75,14 +75,14 @@ class Grid:
             for groups, source, step in zip(forest.groups, forest.source, summand)
         )
         memory: list[Floats] = []
-        for place, parent in enumerate(forest.parent):
-            source, own = float(forest.source[place]), forest.tables[place]
+        for number, parent in enumerate(forest.parent):
+            source, table = float(forest.source[number]), forest.tables[number]
             above = (0.0, 0.0) if parent == TOP else (forest.groups[parent], summand[parent])
-            key = own, source, factor, summand[place], *above
-            if key not in known:
+            key = table, source, factor, summand[number], *above
+            if key not in tables:
                 came = source if parent == TOP else outputs[parent][:, None]
-                known[key] = own.needed(outputs[place][None, :], came)
-            memory.append(forest.size[place] * known[key])
+                tables[key] = table.needed(outputs[number][None, :], came)
+            memory.append(forest.size[number] * tables[key])
         return cls(forest, factor, summand, outputs, tuple(memory))
 
 
@@ -139,14 +139,14 @@ def lower_bound(grid: Grid, memory: float, price: float) -> float:
     """What every allocation costs at least: outputs are rounded down."""
     forest = grid.forest
     inside: list[Floats] = [np.empty(0)] * len(forest.nodes)
-    for place in reversed(range(len(forest.nodes))):
-        after = forest.children[place] * grid.outputs[place]
-        for child in forest.below[place]:
+    for number in reversed(range(len(forest.nodes))):
+        after = forest.children[number] * grid.outputs[number]
+        for child in forest.below[number]:
             after = after + inside[child]
-        spent = grid.memory[place]
+        spent = grid.memory[number]
         if len(after) > 1:
             spent, after = spent[:, 1:], after[:-1]
-        inside[place] = (price * spent + after).min(axis=1)
+        inside[number] = (price * spent + after).min(axis=1)
     return forest.constant + float(sum(inside[top][0] for top in forest.tops)) - price * memory
 
 
@@ -156,18 +156,18 @@ def price_memory(grid: Grid, price: float) -> Priced:
     count = len(forest.nodes)
     inside: list[Floats] = [np.empty(0)] * count
     chosen: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * count
-    for place in reversed(range(count)):
-        after = forest.children[place] * grid.outputs[place]
-        for child in forest.below[place]:
+    for number in reversed(range(count)):
+        after = forest.children[number] * grid.outputs[number]
+        for child in forest.below[number]:
             after = after + inside[child]
-        total = price * grid.memory[place] + after
-        chosen[place] = total.argmin(axis=1)
-        inside[place] = total[np.arange(len(total)), chosen[place]]
+        total = price * grid.memory[number] + after
+        chosen[number] = total.argmin(axis=1)
+        inside[number] = total[np.arange(len(total)), chosen[number]]
     entries, places = np.zeros(count), np.zeros(count, np.int64)
-    for place, parent in enumerate(forest.parent):
+    for number, parent in enumerate(forest.parent):
         came = 0 if parent == TOP else places[parent]
-        places[place] = chosen[place][came]
-        entries[place] = grid.memory[place][came, places[place]] / forest.size[place]
+        places[number] = chosen[number][came]
+        entries[number] = grid.memory[number][came, places[number]] / forest.size[number]
     value = float(sum(inside[top][0] for top in forest.tops))
     return Priced(price, value, tuple(inside), tuple(chosen), entries, forest.used(entries))
 

@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from weft.optimizer.groupby.memory.tree_cost import Leave, TreeCost, walked_cost
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, GroupBySet
 from weft.optimizer.groupby.trees.greedy_tree import PricedTree, greedy_tree
 from weft.optimizer.groupby.trees.statistics import Statistics
 
@@ -41,17 +41,17 @@ _NOTHING = -(10**9)
 
 
 def slc_tree(
-    queries: Sequence[Node],
+    queries: Sequence[GroupBySet],
     statistics: Statistics,
     memory: float,
     peak_loads: Sequence[float] = PEAK_LOADS,
 ) -> tuple[PricedTree, TreeCost]:
     """The tree of the best limit, and its cost with tables that evict at a collision."""
     shares = _Shares(statistics)
-    found: list[tuple[PricedTree, TreeCost]] = []
+    candidates: list[tuple[PricedTree, TreeCost]] = []
     for peak_load in sorted(peak_loads, reverse=True):
         limit = peak_load * statistics.tuples
-        if found and all(cost.at_end <= limit for _, cost in found):
+        if candidates and all(cost.at_end <= limit for _, cost in candidates):
             continue
 
         def price(tree: AggregateTree, limit: float = limit) -> PricedTree:
@@ -65,11 +65,13 @@ def slc_tree(
         cost = walked_cost(
             plan.tree, plan.allocation, statistics.tuples, colliding_tables(statistics)
         )
-        found.append((plan, cost))
-    return min(found, key=lambda each: each[1].total)
+        candidates.append((plan, cost))
+    return min(candidates, key=lambda candidate: candidate[1].total)
 
 
-def slc_allocation(tree: AggregateTree, statistics: Statistics, memory: float) -> dict[Node, float]:
+def slc_allocation(
+    tree: AggregateTree, statistics: Statistics, memory: float
+) -> dict[GroupBySet, float]:
     """Entries of all intermediates."""
     return _Shares(statistics).allocation(tree, memory)
 
@@ -82,9 +84,9 @@ def _shrunk(
 ) -> tuple[float, float]:
     """The cost during the epoch and the memory with which the end of it keeps the limit."""
     for factor in _SHRINKING:
-        found = cost(tree, factor * memory)
-        if found.at_end <= limit:
-            return found.during, factor * memory
+        shrunk_cost = cost(tree, factor * memory)
+        if shrunk_cost.at_end <= limit:
+            return shrunk_cost.during, factor * memory
     return math.inf, _SHRINKING[-1] * memory
 
 
@@ -97,12 +99,12 @@ class _Shares:
         self._weights: dict[Branch, float] = {}
         self._rough: dict[tuple[Branch, int], TreeCost] = {}
 
-    def allocation(self, tree: AggregateTree, memory: float) -> dict[Node, float]:
+    def allocation(self, tree: AggregateTree, memory: float) -> dict[GroupBySet, float]:
         """Entries of all intermediates."""
-        found: dict[Node, float] = {}
+        allocation: dict[GroupBySet, float] = {}
         for branch, share in self._divided(tree.children, memory):
-            self._allocate(branch, share, found)
-        return found
+            self._allocate(branch, share, allocation)
+        return allocation
 
     def cost(self, tree: AggregateTree, memory: float) -> TreeCost:
         """What a tree costs with so much memory."""
@@ -117,7 +119,7 @@ class _Shares:
             step = round(_STEPS * math.log2(share)) if share > 0 else _NOTHING
             key = branch, step
             if key not in self._rough:
-                part: dict[Node, float] = {}
+                part: dict[GroupBySet, float] = {}
                 self._allocate(branch, 2.0 ** (step / _STEPS) if step != _NOTHING else 0.0, part)
                 alone = AggregateTree([branch])
                 self._rough[key] = walked_cost(alone, part, self._statistics.tuples, self._leave)
@@ -129,11 +131,13 @@ class _Shares:
         self, branches: Sequence[Branch], memory: float, first: float = 0.0
     ) -> list[tuple[Branch, float]]:
         """The shares of the supernodes among some branches, beside a table that weighs `first`."""
-        parts = [(each, math.sqrt(self._weight(each))) for each in branches if each.children]
+        parts = [
+            (branch, math.sqrt(self._weight(branch))) for branch in branches if branch.children
+        ]
         total = first + sum(part for _, part in parts)
         return [(branch, memory * part / total) for branch, part in parts if part]
 
-    def _allocate(self, branch: Branch, memory: float, found: dict[Node, float]) -> None:
+    def _allocate(self, branch: Branch, memory: float, allocation: dict[GroupBySet, float]) -> None:
         first = 0.0
         if not branch.asked:
             size = self._statistics.entry_size(branch.node)
@@ -141,19 +145,19 @@ class _Shares:
         below = self._divided(branch.children, memory, first)
         if first:
             left = memory - sum(share for _, share in below)
-            found[branch.node] = left / self._statistics.entry_size(branch.node)
+            allocation[branch.node] = left / self._statistics.entry_size(branch.node)
         for child, share in below:
-            self._allocate(child, share, found)
+            self._allocate(child, share, allocation)
 
     def _weight(self, branch: Branch) -> float:
         """The g·s of the intermediates of a branch, together."""
         if branch not in self._weights:
-            own = 0.0
+            held = 0.0
             if not branch.asked:
                 size = self._statistics.entry_size(branch.node)
-                own = self._statistics.groups(branch.node) * size
+                held = self._statistics.groups(branch.node) * size
             below = sum(self._weight(child) for child in branch.children if child.children)
-            self._weights[branch] = own + below
+            self._weights[branch] = held + below
         return self._weights[branch]
 
 

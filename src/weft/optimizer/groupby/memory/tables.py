@@ -2,7 +2,7 @@
 takes.
 
 A planner sees a table only through this: out = intercept(b) + slope(b)·n, kept within g ≤ out ≤ n,
-falling with b. `Zipf` is the Memory paper's (`eviction`), `Recency` is ours (`recency`).
+falling with b. `ZipfTable` is the Memory paper's (`eviction`), `Recency` is ours (`recency`).
 `TableModel` gives the table of a node; `zipf_tables` and `recency_tables` make one from statistics.
 """
 
@@ -17,11 +17,11 @@ import numpy as np
 
 from weft.optimizer.groupby.memory.eviction import LEMMA, Eviction, Floats
 from weft.optimizer.groupby.memory.recency import RecencyCurve, zipf_frequencies
-from weft.optimizer.groupby.trees.aggregate_tree import Node
+from weft.optimizer.groupby.trees.aggregate_tree import GroupBySet
 from weft.optimizer.groupby.trees.statistics import Statistics
 
 
-class Table(Protocol):
+class BoundedTable(Protocol):
     """A table of one node; equal tables are equal values."""
 
     @property
@@ -36,11 +36,11 @@ class Table(Protocol):
     def needed(self, target: Any, rows: Any) -> Floats: ...
 
 
-TableModel = Callable[[Node], Table]
+TableModel = Callable[[GroupBySet], BoundedTable]
 
 
 @dataclass(frozen=True)
-class Zipf:
+class ZipfTable:
     """By the most frequent groups."""
 
     groups: float
@@ -82,15 +82,15 @@ class Recency:
 
     def needed(self, target: Any, rows: Any) -> Floats:
         o, n = np.broadcast_arrays(np.asarray(target, np.float64), np.asarray(rows, np.float64))
-        found: Floats = np.where(o >= n, 0.0, np.interp(o, *self._falling))
-        return found
+        entries: Floats = np.where(o >= n, 0.0, np.interp(o, *self._falling))
+        return entries
 
 
 def zipf_tables(statistics: Statistics, eviction: Eviction = LEMMA) -> TableModel:
     """Tables by groups and Zipf parameters."""
 
-    def table(node: Node) -> Zipf:
-        return Zipf(statistics.groups(node), statistics.alpha(node), eviction)
+    def table(node: GroupBySet) -> ZipfTable:
+        return ZipfTable(statistics.groups(node), statistics.alpha(node), eviction)
 
     return table
 
@@ -100,17 +100,17 @@ def recency_tables(statistics: Statistics) -> TableModel:
 
     From frequencies if the statistics have a `frequency_table`, else from groups and Zipf parameters.
     """
-    known: dict[Node, Recency] = {}
+    tables: dict[GroupBySet, Recency] = {}
     measured = getattr(statistics, "frequency_table", None)
 
-    def table(node: Node) -> Recency:
-        if node not in known:
+    def table(node: GroupBySet) -> Recency:
+        if node not in tables:
             if measured is None:
                 groups, alpha = statistics.groups(node), statistics.alpha(node)
                 frequencies = zipf_frequencies(groups, alpha, statistics.tuples)
             else:
                 frequencies = measured(node)
-            known[node] = Recency(RecencyCurve.of(*frequencies))
-        return known[node]
+            tables[node] = Recency(RecencyCurve.of(*frequencies))
+        return tables[node]
 
     return table

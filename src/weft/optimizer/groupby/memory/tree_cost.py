@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from weft.optimizer.groupby.memory.tables import TableModel, zipf_tables
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, GroupBySet
 from weft.optimizer.groupby.trees.statistics import Statistics
 
-Allocation = Mapping[Node, float]
+Allocation = Mapping[GroupBySet, float]
 """The entries of each intermediate; those that are left out have none."""
 
 

@@ -45,11 +45,11 @@ class _Search:
     def __init__(self, forest: Forest, memory: float) -> None:
         self.forest = forest
         self.memory = memory
-        self.groups = [float(each) for each in forest.groups]
-        self.full = [float(each) for each in forest.groups * forest.size]
-        self.children = [float(each) for each in forest.children]
-        self.source = [float(each) for each in forest.source]
-        self.size = [float(each) for each in forest.size]
+        self.groups = [float(number) for number in forest.groups]
+        self.full = [float(number) for number in forest.groups * forest.size]
+        self.children = [float(number) for number in forest.children]
+        self.source = [float(number) for number in forest.source]
+        self.size = [float(number) for number in forest.size]
         self.bounds = 0
         self.best = np.zeros(len(forest.nodes))
         self.cost = self._cost(self.best.tolist())
@@ -67,20 +67,20 @@ class _Search:
         exact = self.bounds < _MOST_BOUNDS
         return Allocated(self.best, self.cost, self.cost if exact else bound)
 
-    def _branch(self, place: int, states: list[int], used: float, part: bool) -> None:
+    def _branch(self, node: int, states: list[int], used: float, part: bool) -> None:
         if used > self.memory or self.bounds >= _MOST_BOUNDS:
             return
-        if place == len(states):
+        if node == len(states):
             self._leaf(states, used)
             return
         self.bounds += 1
         if self._bound(states) >= self.cost * (1 - _SAME):
             return
         for state in (_FULL, _EMPTY) if part else (_FULL, _PART, _EMPTY):
-            states[place] = state
-            more = self.full[place] if state == _FULL else 0.0
-            self._branch(place + 1, states, used + more, part or state == _PART)
-        states[place] = _FREE
+            states[node] = state
+            more = self.full[node] if state == _FULL else 0.0
+            self._branch(node + 1, states, used + more, part or state == _PART)
+        states[node] = _FREE
 
     def _leaf(self, states: list[int], used: float) -> None:
         entries = [g if state == _FULL else 0.0 for state, g in zip(states, self.groups)]
@@ -94,37 +94,37 @@ class _Search:
     def _cost(self, entries: list[float]) -> float:
         out: list[float] = []
         total = self.forest.constant
-        for place, parent in enumerate(self.forest.parent):
-            came = self.source[place] if parent == TOP else out[parent]
-            groups = min(self.groups[place], came)
-            held = min(entries[place], groups)
+        for node, parent in enumerate(self.forest.parent):
+            came = self.source[node] if parent == TOP else out[parent]
+            groups = min(self.groups[node], came)
+            held = min(entries[node], groups)
             out.append(held + came * (1 - held / groups))
-            total += self.children[place] * out[place]
+            total += self.children[node] * out[node]
         return total
 
     def _bound(self, states: list[int]) -> float:
-        found = self._priced(states, self.price)
-        return self.forest.constant + found.value - self.price * self.memory
+        choice = self._priced(states, self.price)
+        return self.forest.constant + choice.value - self.price * self.memory
 
     def _priced(self, states: list[int], price: float) -> _Choice:
         """The least of cost + price·memory over all choices that are left."""
-        known: dict[tuple[int, float], _Choice] = {}
+        choices: dict[tuple[int, float], _Choice] = {}
 
-        def least(place: int, came: float) -> _Choice:
-            if (place, came) not in known:
+        def least(node: int, came: float) -> _Choice:
+            if (node, came) not in choices:
                 options = []
-                if states[place] != _FULL:
-                    options.append(after(place, came, _Choice(0.0, 0.0, ())))
-                if states[place] != _EMPTY:
-                    spent = self.full[place]
-                    own = _Choice(price * spent, spent, (place,))
-                    options.append(after(place, min(self.groups[place], came), own))
-                known[place, came] = min(options)
-            return known[place, came]
+                if states[node] != _FULL:
+                    options.append(after(node, came, _Choice(0.0, 0.0, ())))
+                if states[node] != _EMPTY:
+                    spent = self.full[node]
+                    first = _Choice(price * spent, spent, (node,))
+                    options.append(after(node, min(self.groups[node], came), first))
+                choices[node, came] = min(options)
+            return choices[node, came]
 
-        def after(place: int, out: float, own: _Choice) -> _Choice:
-            below = [least(child, out) for child in self.forest.below[place]]
-            return own.plus(_Choice(self.children[place] * out, 0.0, ()), *below)
+        def after(node: int, out: float, first: _Choice) -> _Choice:
+            below = [least(child, out) for child in self.forest.below[node]]
+            return first.plus(_Choice(self.children[node] * out, 0.0, ()), *below)
 
         nothing = _Choice(0.0, 0.0, ())
         return nothing.plus(*(least(top, self.source[top]) for top in self.forest.tops))
@@ -137,25 +137,25 @@ class _Search:
         tried = {}
         for _ in range(_PRICES):
             middle = (low + high) / 2
-            found = self._priced(states, middle)
-            tried[middle] = found.value - middle * self.memory
-            if found.used > self.memory:
+            choice = self._priced(states, middle)
+            tried[middle] = choice.value - middle * self.memory
+            if choice.used > self.memory:
                 low = middle
             else:
                 high = middle
-                self._fill(found)
+                self._fill(choice)
         return max(tried, key=lambda price: tried[price])
 
-    def _fill(self, found: _Choice) -> None:
+    def _fill(self, choice: _Choice) -> None:
         """The full nodes of a choice, and what is left to any other one."""
         states = [_EMPTY] * len(self.groups)
-        for place in found.full:
-            states[place] = _FULL
-        for place, state in enumerate(states):
+        for node in choice.full:
+            states[node] = _FULL
+        for node, state in enumerate(states):
             if state == _EMPTY:
-                states[place] = _PART
-                self._leaf(states, found.used)
-                states[place] = _EMPTY
+                states[node] = _PART
+                self._leaf(states, choice.used)
+                states[node] = _EMPTY
 
 
 class _Choice(NamedTuple):
@@ -167,5 +167,7 @@ class _Choice(NamedTuple):
 
     def plus(self, *others: _Choice) -> _Choice:
         every = (self, *others)
-        full = tuple(place for each in every for place in each.full)
-        return _Choice(sum(each.value for each in every), sum(each.used for each in every), full)
+        full = tuple(node for choice in every for node in choice.full)
+        return _Choice(
+            sum(choice.value for choice in every), sum(choice.used for choice in every), full
+        )

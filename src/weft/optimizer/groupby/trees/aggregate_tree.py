@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
-Node = frozenset[str]
+GroupBySet = frozenset[str]
 """The attributes of a group-by."""
 
 STREAM = ""
@@ -27,7 +27,7 @@ NO_ATTRIBUTES = "()"
 
 
 @lru_cache(maxsize=1 << 16)
-def node_name(node: Node) -> str:
+def node_name(node: GroupBySet) -> str:
     """The attributes in alphabetical order.
 
     >>> node_name(frozenset({"b", "a"})), node_name(frozenset())
@@ -41,23 +41,23 @@ class Branch:
 
     __slots__ = ("__weakref__", "asked", "children", "node")
 
-    node: Node
+    node: GroupBySet
     asked: bool
     children: tuple[Branch, ...]
 
-    def __new__(cls, node: Node, asked: bool, children: Iterable[Branch] = ()) -> Branch:
+    def __new__(cls, node: GroupBySet, asked: bool, children: Iterable[Branch] = ()) -> Branch:
         ordered = tuple(sorted(children, key=_name_of))
         key = node, asked, ordered
-        known = _BRANCHES.get(key)
-        if known is not None:
-            return known
+        interned = _BRANCHES.get(key)
+        if interned is not None:
+            return interned
         for child in ordered:
             if not child.node < node:
                 raise ValueError(f"{node_name(child.node)} is not computed from {node_name(node)}")
-        made = super().__new__(cls)
-        made.node, made.asked, made.children = key
-        _BRANCHES[key] = made
-        return made
+        branch = super().__new__(cls)
+        branch.node, branch.asked, branch.children = key
+        _BRANCHES[key] = branch
+        return branch
 
     def __repr__(self) -> str:
         inner = f": {list(self.children)}" if self.children else ""
@@ -78,7 +78,7 @@ def _name_of(branch: Branch) -> str:
     return node_name(branch.node)
 
 
-_BRANCHES: WeakValueDictionary[tuple[Node, bool, tuple[Branch, ...]], Branch] = (
+_BRANCHES: WeakValueDictionary[tuple[GroupBySet, bool, tuple[Branch, ...]], Branch] = (
     WeakValueDictionary()
 )
 
@@ -101,23 +101,25 @@ class AggregateTree:
         self.children = tuple(sorted(children, key=_name_of))
 
     @classmethod
-    def flat(cls, queries: Iterable[Node]) -> AggregateTree:
+    def flat(cls, queries: Iterable[GroupBySet]) -> AggregateTree:
         """Every query from the stream itself; equal queries are one node."""
         return cls(Branch(node, True) for node in set(queries))
 
     @classmethod
-    def of(cls, queries: Iterable[Node], parents: Mapping[Node, Node | None]) -> AggregateTree:
+    def of(
+        cls, queries: Iterable[GroupBySet], parents: Mapping[GroupBySet, GroupBySet | None]
+    ) -> AggregateTree:
         """The tree in which every node has the given parent; None is the stream.
 
         >>> AggregateTree.of([frozenset("a")], {frozenset("a"): None})
         <stream: [<a>]>
         """
         asked = set(queries)
-        below: dict[Node | None, list[Node]] = {}
+        below: dict[GroupBySet | None, list[GroupBySet]] = {}
         for node, parent in parents.items():
             below.setdefault(parent, []).append(node)
 
-        def branch(node: Node) -> Branch:
+        def branch(node: GroupBySet) -> Branch:
             return Branch(node, node in asked, map(branch, below.get(node, ())))
 
         tree = cls(map(branch, below.get(None, ())))
@@ -134,35 +136,37 @@ class AggregateTree:
     def __repr__(self) -> str:
         return f"<stream: {list(self.children)}>"
 
-    def walk(self) -> Iterator[tuple[Node | None, Branch]]:
+    def walk(self) -> Iterator[tuple[GroupBySet | None, Branch]]:
         """Every branch with its parent's node, parents first."""
 
-        waiting: list[tuple[Node | None, Branch]] = [(None, each) for each in self.children[::-1]]
+        waiting: list[tuple[GroupBySet | None, Branch]] = [
+            (None, child) for child in self.children[::-1]
+        ]
         while waiting:
             parent, branch = waiting.pop()
             yield parent, branch
             waiting.extend((branch.node, child) for child in branch.children[::-1])
 
     @cached_property
-    def _branches(self) -> dict[Node, Branch]:
+    def _branches(self) -> dict[GroupBySet, Branch]:
         return {branch.node: branch for _, branch in self.walk()}
 
-    def nodes(self) -> set[Node]:
+    def nodes(self) -> set[GroupBySet]:
         return set(self._branches)
 
-    def queries(self) -> tuple[Node, ...]:
+    def queries(self) -> tuple[GroupBySet, ...]:
         """The query nodes, by name."""
         return _by_name(branch.node for _, branch in self.walk() if branch.asked)
 
-    def intermediates(self) -> tuple[Node, ...]:
+    def intermediates(self) -> tuple[GroupBySet, ...]:
         """The nodes that no query asked for, by name."""
         return _by_name(branch.node for _, branch in self.walk() if not branch.asked)
 
-    def find(self, node: Node) -> Branch | None:
+    def find(self, node: GroupBySet) -> Branch | None:
         """The branch of a node."""
         return self._branches.get(node)
 
-    def merged(self, parent: Node | None, union: Node) -> AggregateTree:
+    def merged(self, parent: GroupBySet | None, union: GroupBySet) -> AggregateTree:
         """With all children of `parent` that are subsets of `union` computed from `union`.
 
         The node of `union` becomes a child of `parent` unless the tree has it already.
@@ -170,30 +174,30 @@ class AggregateTree:
         children = self.children if parent is None else self._branch(parent).children
         moved = [child for child in children if child.node < union]
         kept = [child for child in children if not child.node < union]
-        known = self.find(union)
-        if known is None:
+        existing = self.find(union)
+        if existing is None:
             return self._replaced(parent, [*kept, Branch(union, False, moved)])
-        return self._replaced(parent, kept)._replaced(union, [*known.children, *moved])
+        return self._replaced(parent, kept)._replaced(union, [*existing.children, *moved])
 
-    def without(self, node: Node) -> AggregateTree:
+    def without(self, node: GroupBySet) -> AggregateTree:
         """With an intermediate gone, its children computed from its parent."""
-        parent, branch = next(each for each in self.walk() if each[1].node == node)
+        parent, branch = next(step for step in self.walk() if step[1].node == node)
         if branch.asked:
             raise ValueError(f"{node_name(node)} is a query")
         siblings = self.children if parent is None else self._branch(parent).children
-        kept = [each for each in siblings if each is not branch]
+        kept = [sibling for sibling in siblings if sibling is not branch]
         return self._replaced(parent, [*kept, *branch.children])
 
     def to_json(self) -> dict[str, Any]:
         return {"node": STREAM, "children": [child.to_json() for child in self.children]}
 
-    def _branch(self, node: Node) -> Branch:
-        found = self.find(node)
-        if found is None:
+    def _branch(self, node: GroupBySet) -> Branch:
+        branch = self.find(node)
+        if branch is None:
             raise KeyError(node_name(node))
-        return found
+        return branch
 
-    def _replaced(self, node: Node | None, children: Iterable[Branch]) -> AggregateTree:
+    def _replaced(self, node: GroupBySet | None, children: Iterable[Branch]) -> AggregateTree:
         """With other children of one node."""
         if node is None:
             return AggregateTree(children)
@@ -212,5 +216,5 @@ class AggregateTree:
         return AggregateTree(rebuilt(child) for child in self.children)
 
 
-def _by_name(nodes: Iterable[Node]) -> tuple[Node, ...]:
+def _by_name(nodes: Iterable[GroupBySet]) -> tuple[GroupBySet, ...]:
     return tuple(sorted(nodes, key=node_name))

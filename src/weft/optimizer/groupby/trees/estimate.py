@@ -23,10 +23,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from weft.optimizer.groupby.trees.aggregate_tree import Node, node_name
+from weft.optimizer.groupby.trees.aggregate_tree import GroupBySet, node_name
 
 
-def estimated_groups(node: Node, known: Mapping[Node, float], tuples: float) -> float:
+def estimated_groups(node: GroupBySet, counts: Mapping[GroupBySet, float], tuples: float) -> float:
     """How many groups a set probably has.
 
     >>> pairs = {frozenset("ab"): 12.0, frozenset("bc"): 12.0, frozenset("b"): 4.0}
@@ -35,24 +35,26 @@ def estimated_groups(node: Node, known: Mapping[Node, float], tuples: float) -> 
     """
     if not node or tuples <= 1:
         return min(1.0, tuples)
-    least, most = groups_bounds(node, known, tuples)
-    return min(max(cardenas(_combinations(node, known, tuples), tuples), least), most)
+    least, most = groups_bounds(node, counts, tuples)
+    return min(max(cardenas(_combinations(node, counts, tuples), tuples), least), most)
 
 
-def groups_bounds(node: Node, known: Mapping[Node, float], tuples: float) -> tuple[float, float]:
+def groups_bounds(
+    node: GroupBySet, counts: Mapping[GroupBySet, float], tuples: float
+) -> tuple[float, float]:
     """What the number of groups cannot be below or above."""
-    least = max((count for each, count in known.items() if each <= node), default=1.0)
-    most = min((count for each, count in known.items() if each >= node), default=tuples)
+    least = max((count for subset, count in counts.items() if subset <= node), default=1.0)
+    most = min((count for subset, count in counts.items() if subset >= node), default=tuples)
     product, covered = 1.0, set[str]()
-    parts = [(count, each) for each, count in known.items() if each and each <= node]
+    parts = [(count, subset) for subset, count in counts.items() if subset and subset <= node]
     while len(covered) < len(node):
         fresh = [(c ** (1 / len(e - covered)), node_name(e), c, e) for c, e in parts if e - covered]
         if not fresh:
             product = tuples
             break
-        _, _, count, each = min(fresh)
+        _, _, count, subset = min(fresh)
         product *= count
-        covered |= each
+        covered |= subset
     return least, max(least, min(most, product, tuples))
 
 
@@ -68,47 +70,50 @@ def cardenas(values: float, draws: float) -> float:
 
 
 def estimated_alpha(
-    node: Node, known: Mapping[Node, float], groups: Callable[[Node], float], tuples: float
+    node: GroupBySet,
+    alphas: Mapping[GroupBySet, float],
+    groups: Callable[[GroupBySet], float],
+    tuples: float,
 ) -> float:
     """The Zipf parameter that a set probably has."""
-    own = groups(node)
-    subsets = [each for each in known if each < node and groups(each) > 1]
-    if own <= 1 or own >= tuples or not subsets:
+    node_groups = groups(node)
+    subsets = [subset for subset in alphas if subset < node and groups(subset) > 1]
+    if node_groups <= 1 or node_groups >= tuples or not subsets:
         return 0.0
-    nearest = max(subsets, key=lambda each: (groups(each), node_name(each)))
+    nearest = max(subsets, key=lambda subset: (groups(subset), node_name(subset)))
     theirs = groups(nearest)
     if theirs >= tuples:
         return 0.0
-    return known[nearest] * min(1.0, math.log(tuples / own) / math.log(tuples / theirs))
+    return alphas[nearest] * min(1.0, math.log(tuples / node_groups) / math.log(tuples / theirs))
 
 
-def _combinations(node: Node, known: Mapping[Node, float], tuples: float) -> float:
-    inside = {each: count for each, count in known.items() if each and each <= node}
+def _combinations(node: GroupBySet, counts: Mapping[GroupBySet, float], tuples: float) -> float:
+    inside = {subset: count for subset, count in counts.items() if subset and subset <= node}
     if not inside:
         return _many(tuples, len(node))
-    start = max(inside, key=lambda each: (inside[each], len(each), node_name(each)))
-    covered, found = start, inside[start]
+    start = max(inside, key=lambda subset: (inside[subset], len(subset), node_name(subset)))
+    covered, groups = start, inside[start]
     while covered != node:
         growths = [
-            (max(1.0, count / _shared(each & covered, inside)), len(each - covered), each)
-            for each, count in inside.items()
-            if each - covered
+            (max(1.0, count / _shared(subset & covered, inside)), len(subset - covered), subset)
+            for subset, count in inside.items()
+            if subset - covered
         ]
         if not growths:
-            return found * _many(tuples, len(node - covered))
+            return groups * _many(tuples, len(node - covered))
         growth, _, chosen = min(
-            growths, key=lambda each: (each[0] ** (1 / each[1]), node_name(each[2]))
+            growths, key=lambda growth: (growth[0] ** (1 / growth[1]), node_name(growth[2]))
         )
-        found = min(found * growth, 1e300)
+        groups = min(groups * growth, 1e300)
         covered |= chosen
-    return found
+    return groups
 
 
-def _shared(part: Node, inside: Mapping[Node, float]) -> float:
+def _shared(part: GroupBySet, inside: Mapping[GroupBySet, float]) -> float:
     """The groups of the part that two sets share, at least those of what is known inside it."""
     if part in inside:
         return inside[part]
-    return max((count for each, count in inside.items() if each <= part), default=1.0)
+    return max((count for subset, count in inside.items() if subset <= part), default=1.0)
 
 
 def _many(tuples: float, attributes: int) -> float:

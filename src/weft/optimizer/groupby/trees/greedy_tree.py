@@ -12,7 +12,7 @@ nodes are deleted at once, without a threshold. Ties go to the change that comes
 equal input gives equal trees.
 
 Prices are the caller's: `price` allocates memory and says what a tree costs, by any model. It may
-be dear, so `rank` (an estimate of the price) orders the changes, and only the `tries` best are
+be expensive, so `rank` (an estimate of the price) orders the changes, and only the `tries` best are
 priced, until one is an improvement. Without `rank` every change is priced, as in the paper.
 
 Time: O(nodes²) changes in each of at most O(queries) useful rounds.
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, Node, node_name
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, Branch, GroupBySet, node_name
 
 THRESHOLD = 1e-3
 TRIES = 3
@@ -36,7 +36,7 @@ class PricedTree:
     """A tree with the entries of its intermediates, and what it costs."""
 
     tree: AggregateTree
-    allocation: Mapping[Node, float]
+    allocation: Mapping[GroupBySet, float]
     cost: float
 
 
@@ -45,7 +45,7 @@ Rank = Callable[[AggregateTree], float]
 
 
 def greedy_tree(
-    queries: Iterable[Node],
+    queries: Iterable[GroupBySet],
     price: Price,
     rank: Rank | None = None,
     threshold: float = THRESHOLD,
@@ -56,10 +56,10 @@ def greedy_tree(
     best = price(AggregateTree.flat(asked))
     for _ in range(_ROUNDS_PER_QUERY * len(asked) + 1):
         goal = best.cost * (1 - threshold)
-        found = _improvement(best, price, rank, tries)
-        if found is None or found.cost > goal:
+        better = _improvement(best, price, rank, tries)
+        if better is None or better.cost > goal:
             break
-        best = _useful(found, price)
+        best = _useful(better, price)
     return best
 
 
@@ -69,15 +69,15 @@ def _improvement(
     """The cheapest change; with ranks, the cheapest of the few that look best."""
     trees = changes(current.tree)
     if rank is None:
-        return min((price(tree) for tree in trees), key=lambda each: each.cost, default=None)
+        return min((price(tree) for tree in trees), key=lambda priced: priced.cost, default=None)
     ranked = sorted(((rank(tree), number, tree) for number, tree in enumerate(trees)))[:tries]
     best: PricedTree | None = None
     for estimate, _, tree in ranked:
         if best is not None and estimate >= best.cost:
             break
-        found = price(tree)
-        if best is None or found.cost < best.cost:
-            best = found
+        priced = price(tree)
+        if best is None or priced.cost < best.cost:
+            best = priced
     return best
 
 
@@ -92,21 +92,21 @@ def changes(tree: AggregateTree) -> Iterator[AggregateTree]:
 
 
 def _merges(
-    tree: AggregateTree, parent: Node | None, children: tuple[Branch, ...]
+    tree: AggregateTree, parent: GroupBySet | None, children: tuple[Branch, ...]
 ) -> Iterator[AggregateTree]:
     unions = {one.node | other.node for one, other in combinations(children, 2)} - {parent}
     for union in sorted(unions, key=node_name):
         yield tree.merged(parent, union)
 
 
-def _useful(found: PricedTree, price: Price) -> PricedTree:
+def _useful(priced: PricedTree, price: Price) -> PricedTree:
     """Without intermediates that have no entries, as long as that is cheaper."""
-    while idle := [n for n in found.tree.intermediates() if not found.allocation.get(n, 0.0)]:
-        tree = found.tree
+    while idle := [n for n in priced.tree.intermediates() if not priced.allocation.get(n, 0.0)]:
+        tree = priced.tree
         for node in idle:
             tree = tree.without(node)
         smaller = price(tree)
-        if smaller.cost >= found.cost:
+        if smaller.cost >= priced.cost:
             break
-        found = smaller
-    return found
+        priced = smaller
+    return priced

@@ -75,15 +75,15 @@ class _Search:
 
     def __post_init__(self) -> None:
         self._places = {
-            name: place for place, name in enumerate(sorted(frozenset().union(*self.asked)))
+            name: position for position, name in enumerate(sorted(frozenset().union(*self.asked)))
         }
         self.parents = dict.fromkeys(sorted(self.asked, key=node_name))
         self.outs = {node: self.costs.out(node, self.edges[node]) for node in self.parents}
 
     @property
     def total(self) -> float:
-        own = sum(out * self.costs.write + self.costs.node for out in self.outs.values())
-        return own + sum(self._read(parent) for parent in self.parents.values())
+        written = sum(out * self.costs.write + self.costs.node for out in self.outs.values())
+        return written + sum(self._read(parent) for parent in self.parents.values())
 
     @property
     def first(self) -> int:
@@ -107,17 +107,17 @@ class _Search:
             if parent not in self._known:
                 self._known[parent] = list(self._changes(parent, children, below))
         candidates = [change for parent in below for change in self._known[parent]]
-        found: _Change | None = None
-        place, room = 0, self.costs.memory - self._held
-        for own, change in sorted(enumerate(candidates), key=lambda each: -each[1].saves):
-            if found is not None and change.saves < found.saves:
+        best_change: _Change | None = None
+        best_order, room = 0, self.costs.memory - self._held
+        for order, change in sorted(enumerate(candidates), key=lambda numbered: -numbered[1].saves):
+            if best_change is not None and change.saves < best_change.saves:
                 break
             exact = self._exact(change, room) if change.bound else change
             if exact is None:
                 continue
-            if found is None or (-exact.saves, own) < (-found.saves, place):
-                found, place = exact, own
-        return found
+            if best_change is None or (-exact.saves, order) < (-best_change.saves, best_order):
+                best_change, best_order = exact, order
+        return best_change
 
     def _changes(
         self,
@@ -135,7 +135,11 @@ class _Search:
             seen.add(both)
             union = one | other
             tried = masks if few else [(one, first), (other, second)]
-            moved = tuple(child for child, own in tried if own | both == both and own != both)
+            moved = tuple(
+                child
+                for child, child_mask in tried
+                if child_mask | both == both and child_mask != both
+            )
             if union not in self.parents:
                 yield self._new(parent, union, moved)
             elif self.parents[union] == parent:
@@ -146,10 +150,10 @@ class _Search:
 
     def _mask(self, node: Attributes) -> int:
         """The attributes as bits: subsets of these are found faster."""
-        found = self._masks.get(node)
-        if found is None:
-            found = self._masks[node] = sum(1 << self._places[name] for name in node)
-        return found
+        mask = self._masks.get(node)
+        if mask is None:
+            mask = self._masks[node] = sum(1 << self._places[name] for name in node)
+        return mask
 
     def halve(self) -> bool:
         """Merge neighbours among the nodes that are computed from the stream, in the order of their
@@ -185,8 +189,8 @@ class _Search:
     def _saved(self, parent: Attributes | None, moved: tuple[Attributes, ...], out: float) -> float:
         """What an intermediate of so many fragments saves: its children read it, not the parent."""
         read = self._read(parent)
-        made = read + out * self.costs.write + self.costs.node
-        return len(moved) * (read - out * self.costs.read) - made
+        price = read + out * self.costs.write + self.costs.node
+        return len(moved) * (read - out * self.costs.read) - price
 
     def _onto(
         self, parent: Attributes | None, target: Attributes, moved: tuple[Attributes, ...], had: int
@@ -211,8 +215,8 @@ class _Search:
             del self.parents[change.target], self.outs[change.target], self.edges[change.target]
             self.parents |= dict.fromkeys(change.moved, change.parent)
             return
-        known = {change.target} & self.parents.keys()
-        edges = max(self.edges[node] for node in (*known, *change.moved))
+        existing = {change.target} & self.parents.keys()
+        edges = max(self.edges[node] for node in (*existing, *change.moved))
         self.edges[change.target] = edges
         self.outs[change.target] = self.costs.out(change.target, edges)
         self.parents[change.target] = change.parent
@@ -222,8 +226,8 @@ class _Search:
 def _near(children: Sequence[_Masked]) -> Iterator[tuple[_Masked, _Masked]]:
     """As many pairs as the most siblings have, of children near each other."""
     reach = max(MOST_SIBLINGS**2 // 2 // len(children), 1)
-    for place, one in enumerate(children):
-        for other in children[place + 1 : place + 1 + reach]:
+    for position, one in enumerate(children):
+        for other in children[position + 1 : position + 1 + reach]:
             yield one, other
 
 

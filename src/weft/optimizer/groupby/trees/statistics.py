@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from weft.optimizer.groupby.trees.aggregate_tree import Node
+from weft.optimizer.groupby.trees.aggregate_tree import GroupBySet
 from weft.optimizer.groupby.trees.estimate import estimated_alpha, estimated_groups
 
 
@@ -19,11 +19,11 @@ class Statistics(Protocol):
     @property
     def tuples(self) -> float: ...
 
-    def groups(self, node: Node) -> float: ...
+    def groups(self, node: GroupBySet) -> float: ...
 
-    def alpha(self, node: Node) -> float: ...
+    def alpha(self, node: GroupBySet) -> float: ...
 
-    def entry_size(self, node: Node) -> float: ...
+    def entry_size(self, node: GroupBySet) -> float: ...
 
 
 class GroupStatistics:
@@ -37,22 +37,22 @@ class GroupStatistics:
     def __init__(
         self,
         tuples: float,
-        groups: Mapping[Node, float],
-        alpha: Mapping[Node, float] | None = None,
-        entry_size: Mapping[Node, float] | None = None,
+        groups: Mapping[GroupBySet, float],
+        alpha: Mapping[GroupBySet, float] | None = None,
+        entry_size: Mapping[GroupBySet, float] | None = None,
     ) -> None:
         self._tuples = float(tuples)
         self._given = {node: float(count) for node, count in groups.items()}
         self._given_alpha = dict(alpha or {})
         self._entry_size = dict(entry_size or {})
-        self._groups: dict[Node, float] = {}
-        self._alpha: dict[Node, float] = {}
+        self._groups: dict[GroupBySet, float] = {}
+        self._alpha: dict[GroupBySet, float] = {}
 
     @property
     def tuples(self) -> float:
         return self._tuples
 
-    def groups(self, node: Node) -> float:
+    def groups(self, node: GroupBySet) -> float:
         """How many groups the set has in an epoch."""
         if node in self._given:
             return self._given[node]
@@ -60,7 +60,7 @@ class GroupStatistics:
             self._groups[node] = estimated_groups(node, self._given, self._tuples)
         return self._groups[node]
 
-    def alpha(self, node: Node) -> float:
+    def alpha(self, node: GroupBySet) -> float:
         """The Zipf parameter of the frequencies of its groups."""
         if node in self._given_alpha:
             return self._given_alpha[node]
@@ -68,7 +68,7 @@ class GroupStatistics:
             self._alpha[node] = estimated_alpha(node, self._given_alpha, self.groups, self._tuples)
         return self._alpha[node]
 
-    def entry_size(self, node: Node) -> float:
+    def entry_size(self, node: GroupBySet) -> float:
         """What one entry of its table takes of the memory."""
         return self._entry_size.get(node, 1.0)
 
@@ -83,11 +83,11 @@ class UniformStatistics:
     def tuples(self) -> float:
         return self._statistics.tuples
 
-    def groups(self, node: Node) -> float:
+    def groups(self, node: GroupBySet) -> float:
         return self._statistics.groups(node)
 
-    def alpha(self, node: Node) -> float:
+    def alpha(self, node: GroupBySet) -> float:
         return 0.0
 
-    def entry_size(self, node: Node) -> float:
+    def entry_size(self, node: GroupBySet) -> float:
         return self._statistics.entry_size(node)

@@ -37,41 +37,41 @@ class CoverPool:
 
     def __init__(self, edge_sets: list[tuple[EdgeClass, ...]], rates: Floats) -> None:
         count = len(edge_sets)
-        each = min(max(_POINTS // count, _FEWEST), _MOST)
+        draws = min(max(_POINTS // count, _FEWEST), _MOST)
         random = np.random.default_rng(_SEED)
-        times = _draw(edge_sets, each, random)
+        times = _draw(edge_sets, draws, random)
         self.size = len(times)
         density = np.zeros(self.size)
         self.points: list[NDArray[np.int64]] = []
-        for place, classes in enumerate(edge_sets):
+        for number, classes in enumerate(edge_sets):
             held = np.flatnonzero(_holds(classes, times))
             self.points.append(held)
-            density[held] += each / rates[place]
+            density[held] += draws / rates[number]
         self._weights = 1 / density
         self.samples: list[NDArray[np.int64]] = []
         self.sample_weights: list[Floats] = []
-        for place, held in enumerate(self.points):
+        for number, held in enumerate(self.points):
             sample = held if len(held) <= _SAMPLE else np.sort(random.permutation(held)[:_SAMPLE])
             mine = self._weights[sample]
             self.samples.append(sample)
             # A set's weights add up to its rate, which is known.
-            self.sample_weights.append(mine * (rates[place] / mine.sum()))
+            self.sample_weights.append(mine * (rates[number] / mine.sum()))
 
     def union(self, edge_sets: Iterable[int]) -> float:
         """A guess of the rate of all edges of the sets."""
         covered = np.zeros(self.size, dtype=np.bool_)
-        for each in edge_sets:
-            covered[self.points[each]] = True
+        for edge_set in edge_sets:
+            covered[self.points[edge_set]] = True
         return float(self._weights @ covered)
 
 
 def _draw(
-    edge_sets: list[tuple[EdgeClass, ...]], each: int, random: np.random.Generator
+    edge_sets: list[tuple[EdgeClass, ...]], draws: int, random: np.random.Generator
 ) -> NDArray[np.int64]:
     parts = []
     for classes in edge_sets:
         for number, edge_class in enumerate(classes):
-            share = each // len(classes) + (number < each % len(classes))
+            share = draws // len(classes) + (number < draws % len(classes))
             turns = random.integers(0, _HORIZON // edge_class.slide, size=share)
             parts.append(turns * edge_class.slide + edge_class.residue)
     return np.concatenate(parts)

@@ -31,13 +31,13 @@ def exact_partition(
         totals = costs[groups] + best[whole ^ groups]
         least = int(np.argmin(totals))
         best[whole], choice[whole] = totals[least], groups[least]
-    found = []
+    partition = []
     left = (1 << count) - 1
     while left:
         group = int(choice[left])
-        found.append(tuple(i for i in range(count) if group >> i & 1))
+        partition.append(tuple(i for i in range(count) if group >> i & 1))
         left ^= group
-    return found
+    return partition
 
 
 def _costs(

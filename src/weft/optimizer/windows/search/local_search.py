@@ -66,7 +66,7 @@ class LocalSearch:
     @property
     def cost(self) -> float:
         """Without the part that no grouping changes."""
-        live = [place for place, group in enumerate(self._groups) if group]
+        live = [slot for slot, group in enumerate(self._groups) if group]
         return float(self._costs[live].sum() + self._price * len(live))
 
     def descend(self, work: int) -> None:
@@ -108,61 +108,61 @@ class LocalSearch:
         self._weights = np.full(size, self._fixed)
         self._costs = np.zeros(size)
         self._group_of = np.zeros(len(self._rates), dtype=np.int64)
-        for place, group in enumerate(groups):
+        for slot, group in enumerate(groups):
             for edge_set in group:
-                self._counts[self._pool.points[edge_set], place] += 1
-                self._group_of[edge_set] = place
-            self._refresh(place)
+                self._counts[self._pool.points[edge_set], slot] += 1
+                self._group_of[edge_set] = slot
+            self._refresh(slot)
 
-    def _refresh(self, place: int) -> None:
-        group = self._groups[place]
-        self._edge_rates[place] = self._rates.union(group) if group else 0.0
-        self._weights[place] = self._fixed + sum(self._own[each] for each in group)
-        self._costs[place] = self._edge_rates[place] * self._weights[place]
+    def _refresh(self, slot: int) -> None:
+        group = self._groups[slot]
+        self._edge_rates[slot] = self._rates.union(group) if group else 0.0
+        self._weights[slot] = self._fixed + sum(self._own[edge_set] for edge_set in group)
+        self._costs[slot] = self._edge_rates[slot] * self._weights[slot]
 
     def _cost_of(self, group: Iterable[int]) -> float:
         """Price and fragments of a group; nothing if it is empty."""
         members = frozenset(group)
         if not members:
             return 0.0
-        weight = self._fixed + float(sum(self._own[each] for each in members))
+        weight = self._fixed + float(sum(self._own[edge_set] for edge_set in members))
         return self._price + self._rates.union(members) * weight
 
-    def _empty_place(self) -> int:
-        for place, group in enumerate(self._groups):
+    def _empty_slot(self) -> int:
+        for slot, group in enumerate(self._groups):
             if not group:
-                return place
+                return slot
         self._set([group for group in self._groups if group])
-        return self._empty_place()
+        return self._empty_slot()
 
-    def _transfer(self, edge_set: int, place: int) -> None:
+    def _transfer(self, edge_set: int, slot: int) -> None:
         old = int(self._group_of[edge_set])
         self._groups[old].remove(edge_set)
         self._counts[self._pool.points[edge_set], old] -= 1
-        self._groups[place].add(edge_set)
-        self._counts[self._pool.points[edge_set], place] += 1
-        self._group_of[edge_set] = place
+        self._groups[slot].add(edge_set)
+        self._counts[self._pool.points[edge_set], slot] += 1
+        self._group_of[edge_set] = slot
 
     def _joining(self, edge_set: int) -> Floats:
         """Guesses of what the cost grows by if the set joins each group; inf for empty ones."""
         self._rates.work += _STEPS_OF_A_GUESS
         points, weights = self._pool.samples[edge_set], self._pool.sample_weights[edge_set]
         met = weights @ (self._counts[points] > 0)
-        rate, own = float(self._rates.rates[edge_set]), self._own[edge_set]
-        joined = (self._edge_rates + rate - met) * (self._weights + own) - self._costs
+        rate, weight = float(self._rates.rates[edge_set]), self._own[edge_set]
+        joined = (self._edge_rates + rate - met) * (self._weights + weight) - self._costs
         joined[self._edge_rates == 0] = np.inf
         return np.asarray(joined)
 
     def _leaving(self, edge_set: int) -> float:
         """A guess of what the cost falls by if the set leaves its group."""
-        place = int(self._group_of[edge_set])
-        rate, own = float(self._rates.rates[edge_set]), self._own[edge_set]
-        if len(self._groups[place]) == 1:
-            return self._price + float(self._costs[place])
+        slot = int(self._group_of[edge_set])
+        rate, weight = float(self._rates.rates[edge_set]), self._own[edge_set]
+        if len(self._groups[slot]) == 1:
+            return self._price + float(self._costs[slot])
         points, weights = self._pool.samples[edge_set], self._pool.sample_weights[edge_set]
-        met = float(weights @ (self._counts[points, place] > 1))
-        left = (self._edge_rates[place] - rate + met) * (self._weights[place] - own)
-        return float(self._costs[place] - left)
+        met = float(weights @ (self._counts[points, slot] > 1))
+        left = (self._edge_rates[slot] - rate + met) * (self._weights[slot] - weight)
+        return float(self._costs[slot] - left)
 
     def _moves(self, limit: int) -> int:
         taken = 0
@@ -178,30 +178,30 @@ class LocalSearch:
         joining = self._joining(edge_set)
         joining[old] = np.inf
         saved = self._leaving(edge_set)
-        place = int(np.argmin(joining))
-        own = float(self._rates.rates[edge_set]) * (self._fixed + self._own[edge_set])
-        alone = self._price + own
+        slot = int(np.argmin(joining))
+        lone_cost = float(self._rates.rates[edge_set]) * (self._fixed + self._own[edge_set])
+        alone = self._price + lone_cost
         lone = len(self._groups[old]) == 1
-        if min(joining[place], np.inf if lone else alone) >= saved:
+        if min(joining[slot], np.inf if lone else alone) >= saved:
             return False
-        if joining[place] > alone and not lone:
-            place = self._empty_place()
+        if joining[slot] > alone and not lone:
+            slot = self._empty_slot()
             old = int(self._group_of[edge_set])
         rest = self._groups[old] - {edge_set}
-        target = self._groups[place] | {edge_set}
-        before = self._cost_of(self._groups[old]) + self._cost_of(self._groups[place])
+        target = self._groups[slot] | {edge_set}
+        before = self._cost_of(self._groups[old]) + self._cost_of(self._groups[slot])
         after = self._cost_of(rest) + self._cost_of(target)
         if after >= before - _ROUNDING * before:
             return False
-        self._transfer(edge_set, place)
+        self._transfer(edge_set, slot)
         self._refresh(old)
-        self._refresh(place)
+        self._refresh(slot)
         return True
 
     def _merges(self, limit: int) -> int:
         """Merge pairs of groups, the most promising first."""
         taken = 0
-        live = np.array([place for place, group in enumerate(self._groups) if group])
+        live = np.array([slot for slot, group in enumerate(self._groups) if group])
         bounds = self._group_bounds(live)
         union = self._edge_rates[live][:, None] + self._edge_rates[live][None, :] - bounds
         weight = self._weights[live][:, None] + self._weights[live][None, :] - self._fixed
@@ -227,8 +227,8 @@ class LocalSearch:
 
     def _group_bounds(self, live: NDArray[np.int64]) -> Floats:
         """Upper bounds of the edges that two groups have in common."""
-        order = [edge_set for place in live.tolist() for edge_set in self._groups[place]]
-        sizes = [len(self._groups[place]) for place in live.tolist()]
+        order = [edge_set for slot in live.tolist() for edge_set in self._groups[slot]]
+        sizes = [len(self._groups[slot]) for slot in live.tolist()]
         begins = np.cumsum([0, *sizes[:-1]])
         bounds = np.add.reduceat(self._common[order], begins, axis=0)[:, order]
         bounds = np.add.reduceat(bounds, begins, axis=1)
@@ -238,8 +238,8 @@ class LocalSearch:
     def _splits(self, limit: int) -> int:
         """Weave the sets of one group anew."""
         taken = 0
-        for place in range(len(self._groups)):
-            group = sorted(self._groups[place])
+        for slot in range(len(self._groups)):
+            group = sorted(self._groups[slot])
             key = frozenset(group)
             small = 3 <= len(group) <= _MOST_SPLIT
             if not small or key in self._whole or self._rates.work >= limit:
@@ -248,7 +248,7 @@ class LocalSearch:
                 self._rates,
                 self._per_overlap,
                 self._fixed,
-                [(each,) for each in group],
+                [(edge_set,) for edge_set in group],
                 self._common[group],
             )
             parts = sequence.cut(self._price)
@@ -257,7 +257,7 @@ class LocalSearch:
                 self._whole.add(key)
                 continue
             for part in parts[1:]:
-                target = self._empty_place()
+                target = self._empty_slot()
                 for edge_set in part:
                     self._transfer(edge_set, target)
                 self._refresh(target)
@@ -267,28 +267,28 @@ class LocalSearch:
 
     def _disturb(self) -> None:
         """Take sets out of some near groups and insert them again, each where it costs least."""
-        live = [place for place, group in enumerate(self._groups) if group]
+        live = [slot for slot, group in enumerate(self._groups) if group]
         count = min(len(live), 2 + int(self._random.integers(0, 3)))
         seed = int(self._random.integers(0, len(self._rates)))
         near = self._joining(seed)
         near[self._group_of[seed]] = -np.inf
         chosen = np.argsort(near, kind="stable")[:count].tolist()
-        loose = [edge_set for place in chosen for edge_set in sorted(self._groups[place])]
+        loose = [edge_set for slot in chosen for edge_set in sorted(self._groups[slot])]
         drawn = self._random.permutation(len(loose))[:_MOST_LOOSE]
         loose = [loose[i] for i in drawn.tolist()]
         for edge_set in loose:
-            place = self._empty_place()
-            self._transfer(edge_set, place)
-            self._refresh(place)
-        for place in chosen:
-            self._refresh(place)
+            slot = self._empty_slot()
+            self._transfer(edge_set, slot)
+            self._refresh(slot)
+        for slot in chosen:
+            self._refresh(slot)
         for edge_set in loose:
             old = int(self._group_of[edge_set])
             joining = self._joining(edge_set)
             joining[old] = np.inf
-            place = int(np.argmin(joining))
-            own = float(self._rates.rates[edge_set]) * (self._fixed + self._own[edge_set])
-            if joining[place] < self._price + own:
-                self._transfer(edge_set, place)
+            slot = int(np.argmin(joining))
+            lone_cost = float(self._rates.rates[edge_set]) * (self._fixed + self._own[edge_set])
+            if joining[slot] < self._price + lone_cost:
+                self._transfer(edge_set, slot)
                 self._refresh(old)
-                self._refresh(place)
+                self._refresh(slot)

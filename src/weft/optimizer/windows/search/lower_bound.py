@@ -80,17 +80,17 @@ def lower_bound(
     if len(rates) == 1:
         return single * (1 - _ROUNDING)
     order = np.argsort(rates.rates, kind="stable")
-    own = rates.rates[order]
+    set_rates = rates.rates[order]
     weights = weights[order]
-    levels = _known_levels(rates, order, own, max(most_edge_rate, float(own[-1])))
-    payments = _Payments(levels, own, weights, per_fragment)
+    levels = _known_levels(rates, order, set_rates, max(most_edge_rate, float(set_rates[-1])))
+    payments = _Payments(levels, set_rates, weights, per_fragment)
     shares = payments.bound(price)
-    runs = _runs(own, weights, price, per_fragment, min(len(own), _COUNTED_GROUPS))
+    runs = _runs(set_rates, weights, price, per_fragment, min(len(set_rates), _COUNTED_GROUPS))
     # For at least `_COUNTED_GROUPS` groups: B(price), and the nesting bound without a count.
     bounds = [max(shares, runs.any_number)]
     smaller = [(mu, payments.bound(mu)) for mu in price * np.array([0.1, 0.25, 0.5, 0.75])]
     larger = [(mu, payments.bound(mu)) for mu in price * np.array([1.3, 2.0, 4.0, 10.0])]
-    for count in range(2, min(len(own), _COUNTED_GROUPS) + 1):
+    for count in range(2, min(len(set_rates), _COUNTED_GROUPS) + 1):
         counted = [count * (price - mu) + least for mu, least in (*smaller, *larger)]
         bounds.append(max(shares, runs.counted[count], *counted))
     return min(single, *bounds) * (1 - _ROUNDING)
@@ -100,28 +100,28 @@ _known: WeakKeyDictionary[SearchRates, tuple[float, list[_Level]]] = WeakKeyDict
 
 
 def _known_levels(
-    rates: SearchRates, order: NDArray[np.int64], own: Floats, edge_rate: float
+    rates: SearchRates, order: NDArray[np.int64], set_rates: Floats, edge_rate: float
 ) -> list[_Level]:
     """Levels do not depend on the price, so one computation serves all of a workload."""
     if rates not in _known or _known[rates][0] != edge_rate:
-        _known[rates] = edge_rate, _levels(rates, order, own, edge_rate)
+        _known[rates] = edge_rate, _levels(rates, order, set_rates, edge_rate)
     return _known[rates][1]
 
 
 def _levels(
-    rates: SearchRates, order: NDArray[np.int64], own: Floats, edge_rate: float
+    rates: SearchRates, order: NDArray[np.int64], set_rates: Floats, edge_rate: float
 ) -> list[_Level]:
     """Levels from the least rate to that of all sets, with the shares of each."""
-    edges = np.geomspace(own[0], edge_rate * (1 + 1e-12), _LEVELS + 1)
-    counts = np.searchsorted(own, edges[1:] * (1 + 1e-12), side="right")
+    edges = np.geomspace(set_rates[0], edge_rate * (1 + 1e-12), _LEVELS + 1)
+    counts = np.searchsorted(set_rates, edges[1:] * (1 + 1e-12), side="right")
     plain: list[tuple[Floats, ...]]
-    if len(own) > MOST_REFINED:
-        sums = _summed_meetings(rates, order, own, counts)
-        plain = [(own[:n] * _harmonic(1 + sums[:n, k]),) for k, n in enumerate(counts)]
+    if len(set_rates) > MOST_REFINED:
+        sums = _summed_meetings(rates, order, set_rates, counts)
+        plain = [(set_rates[:n] * _harmonic(1 + sums[:n, k]),) for k, n in enumerate(counts)]
     else:
-        meetings = np.minimum(rates.common()[np.ix_(order, order)] / own[:, None], 1.0)
+        meetings = np.minimum(rates.common()[np.ix_(order, order)] / set_rates[:, None], 1.0)
         np.fill_diagonal(meetings, 0.0)
-        plain = _refined(meetings, own, edges[1:], counts)
+        plain = _refined(meetings, set_rates, edges[1:], counts)
     return [
         _Level(float(low), float(high), int(count), shares)
         for low, high, count, shares in zip(edges[:-1], edges[1:], counts, plain)
@@ -129,24 +129,24 @@ def _levels(
 
 
 def _refined(
-    meetings: Floats, own: Floats, most: Floats, counts: NDArray[np.int64]
+    meetings: Floats, set_rates: Floats, most: Floats, counts: NDArray[np.int64]
 ) -> list[tuple[Floats, ...]]:
     """The shares of each level: equal, by rank down and up, and mixed.
 
     From the highest level down: shares that are valid for all groups up to a rate are so for all
     up to a lower one, and a knapsack with them improves on both.
     """
-    found: list[tuple[Floats, ...]] = []
-    equal = own * _harmonic(1 + meetings.sum(axis=1))
+    levels: list[tuple[Floats, ...]] = []
+    equal = set_rates * _harmonic(1 + meetings.sum(axis=1))
     for rate, count in zip(most[::-1].tolist(), counts[::-1].tolist()):
-        meeting, rates = meetings[:count, :count], own[:count]
+        meeting, rates = meetings[:count, :count], set_rates[:count]
         met = _most_met(meeting, equal[:count], rate)
         equal = np.maximum(equal[:count], rates * _harmonic(1 + met))
         # Sets are in order of rate: above the diagonal are those of higher rate.
         down = rates * np.maximum(0, 1 - _most_met(np.triu(meeting), equal, rate))
         up = rates * np.maximum(0, 1 - _most_met(np.tril(meeting), equal, rate))
-        found.append((equal, down, up, (equal + down) / 2, (equal + up) / 2))
-    return found[::-1]
+        levels.append((equal, down, up, (equal + down) / 2, (equal + up) / 2))
+    return levels[::-1]
 
 
 def _most_met(meetings: Floats, shares: Floats, rate: float) -> Floats:
@@ -173,13 +173,13 @@ def _harmonic(mean: Floats) -> Floats:
 
 
 def _summed_meetings(
-    rates: SearchRates, order: NDArray[np.int64], own: Floats, counts: NDArray[np.int64]
+    rates: SearchRates, order: NDArray[np.int64], set_rates: Floats, counts: NDArray[np.int64]
 ) -> Floats:
     """For each set and level the sum of ρ over all others of the level."""
-    sums = np.empty((len(own), len(counts)))
-    for place, edge_set in enumerate(order.tolist()):
-        meeting = np.minimum(rates.common_row(edge_set)[order] / own[place], 1.0)
-        sums[place] = np.cumsum(meeting)[counts - 1] - 1.0
+    sums = np.empty((len(set_rates), len(counts)))
+    for position, edge_set in enumerate(order.tolist()):
+        meeting = np.minimum(rates.common_row(edge_set)[order] / set_rates[position], 1.0)
+        sums[position] = np.cumsum(meeting)[counts - 1] - 1.0
     return np.maximum(sums, 0.0)
 
 
@@ -187,10 +187,10 @@ class _Payments:
     """What each set pays at least at each level, for any price."""
 
     def __init__(
-        self, levels: Sequence[_Level], own: Floats, weights: Floats, per_fragment: float
+        self, levels: Sequence[_Level], set_rates: Floats, weights: Floats, per_fragment: float
     ) -> None:
         self._levels = levels
-        self._own = own
+        self._own = set_rates
         self._weights = weights
         self._fixed = per_fragment
 
@@ -198,14 +198,14 @@ class _Payments:
         """B(price), with the ways to share chosen level by level."""
         ways = len(self._levels[0].shares)
         table = np.full((ways, len(self._levels), len(self._own)), np.inf)
-        for place, level in enumerate(self._levels):
+        for number, level in enumerate(self._levels):
             for way, shares in enumerate(level.shares):
-                table[way, place, : level.count] = self._least(level, shares, price)
+                table[way, number, : level.count] = self._least(level, shares, price)
         return _choose(table)
 
     def _least(self, level: _Level, shares: Floats, price: float) -> Floats:
-        own, weights = self._own[: level.count], self._weights[: level.count]
-        low = np.maximum(level.low, np.minimum(own, level.high))
+        set_rates, weights = self._own[: level.count], self._weights[: level.count]
+        low = np.maximum(level.low, np.minimum(set_rates, level.high))
         # Where the weight is 0 the largest rate is best.
         ideal = np.sqrt(price * shares / np.maximum(weights, 1e-300))
         at = np.clip(ideal, low, level.high)
@@ -218,13 +218,13 @@ def _choose(table: Floats) -> float:
     totals = table.min(axis=1).sum(axis=1)
     chosen = [int(np.argmax(totals))] * levels
     best = float(totals.max())
-    for place in range(levels):
-        others = [k for k in range(levels) if k != place]
+    for number in range(levels):
+        others = [k for k in range(levels) if k != number]
         rest = table[[chosen[k] for k in others], others].min(axis=0) if others else np.inf
         for way in range(ways):
-            total = float(np.minimum(rest, table[way, place]).sum())
+            total = float(np.minimum(rest, table[way, number]).sum())
             if total > best:
-                best, chosen[place] = total, way
+                best, chosen[number] = total, way
     return best
 
 
@@ -237,7 +237,9 @@ class _Runs:
     """By number of groups; the last entries are those of that many or more."""
 
 
-def _runs(own: Floats, weights: Floats, price: float, per_fragment: float, most: int) -> _Runs:
+def _runs(
+    set_rates: Floats, weights: Floats, price: float, per_fragment: float, most: int
+) -> _Runs:
     """Cut the sets, in order of rate, into runs that each pay their largest rate."""
     total = np.append(0.0, np.cumsum(weights))
 
@@ -246,7 +248,9 @@ def _runs(own: Floats, weights: Floats, price: float, per_fragment: float, most:
         return np.array(
             [np.inf]
             + [
-                float(np.min(previous[:k] + own[k - 1] * (total[k] - total[:k] + per_fragment)))
+                float(
+                    np.min(previous[:k] + set_rates[k - 1] * (total[k] - total[:k] + per_fragment))
+                )
                 + price
                 for k in range(1, len(total))
             ]
@@ -255,10 +259,10 @@ def _runs(own: Floats, weights: Floats, price: float, per_fragment: float, most:
     free = np.full(len(total), np.inf)
     free[0] = 0.0
     for k in range(1, len(total)):
-        runs = own[k - 1] * (total[k] - total[:k] + per_fragment)
+        runs = set_rates[k - 1] * (total[k] - total[:k] + per_fragment)
         free[k] = float(np.min(free[:k] + runs)) + price
     counted = [np.inf]
-    if len(own) <= MOST_REFINED:
+    if len(set_rates) <= MOST_REFINED:
         row = np.full(len(total), np.inf)
         row[0] = 0.0
         for _ in range(most):

@@ -67,7 +67,7 @@ class MergeSequence:
         meeting: NDArray[np.floating] | None = None,
     ) -> None:
         self._search = rates
-        single = [(each,) for each in range(len(rates))]
+        single = [(edge_set,) for edge_set in range(len(rates))]
         self._start = single if start is None else [tuple(group) for group in start]
         self._members: list[frozenset[int]] = [frozenset(group) for group in self._start]
         self._fixed = per_fragment
@@ -104,7 +104,7 @@ class MergeSequence:
         """The groups after all merges up to the first that does not gain at this price."""
         while (pair := self._upcoming()) is not None and self._least[pair[0]] < price:
             self._apply(*pair)
-        groups = {place: list(group) for place, group in enumerate(self._start)}
+        groups = {number: list(group) for number, group in enumerate(self._start)}
         for merge in self.merges:
             if merge.increase >= price:
                 break
@@ -217,10 +217,10 @@ _sequences: WeakKeyDictionary[Workload, dict[tuple[float, float], MergeSequence]
 def merge_sequence(workload: Workload, model: CostModel) -> MergeSequence:
     """The workload's sequence from single edge sets on; kept, so that a new rate is a new cut."""
     weights = float(model.per_overlap), float(model.per_fragment)
-    known = _sequences.setdefault(workload, {})
-    if weights in known:
-        return known[weights]
+    sequences = _sequences.setdefault(workload, {})
+    if weights in sequences:
+        return sequences[weights]
     sequence = MergeSequence(search_rates(workload), *weights)
     if len(workload.edge_sets) <= MOST_KEPT:
-        known[weights] = sequence
+        sequences[weights] = sequence
     return sequence

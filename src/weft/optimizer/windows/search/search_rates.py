@@ -37,19 +37,19 @@ class SearchRates:
 
     def __init__(self, workload: Workload) -> None:
         self._unit = workload.unit
-        pane, offset = base_pane(edge for each in workload.edge_sets for edge in each)
+        pane, offset = base_pane(edge for edge_set in workload.edge_sets for edge in edge_set)
         self._pane = pane
         self._sets = [
-            tuple(EdgeClass(e.slide // pane, (e.residue - offset) // pane) for e in each)
-            for each in workload.edge_sets
+            tuple(EdgeClass(e.slide // pane, (e.residue - offset) // pane) for e in edge_set)
+            for edge_set in workload.edge_sets
         ]
         self._common = CommonEdges(workload.edge_sets, workload.unit)
-        self._counter = EdgeCounter(1.0, {each[0].slide for each in self._sets})
-        self._single = all(len(each) == 1 for each in self._sets)
+        self._counter = EdgeCounter(1.0, {edge_set[0].slide for edge_set in self._sets})
+        self._single = all(len(edge_set) == 1 for edge_set in self._sets)
         self._most_steps = _STEPS_OF_MULTIPLES if self._single else _STEPS
         self._known: dict[frozenset[int], float] = {}
         self.rates: Floats = self._common.rates
-        self.overlaps: Floats = np.array([float(each) for each in workload.overlaps])
+        self.overlaps: Floats = np.array([float(edge_set) for edge_set in workload.overlaps])
         self.guessed = False
         """Whether any rate so far was too long to count."""
         self.work = 0
@@ -108,7 +108,7 @@ class SearchRates:
 
     def _share(self, edge_sets: frozenset[int]) -> float:
         self.work += len(edge_sets)
-        classes = without_contained(edge for each in edge_sets for edge in self._sets[each])
+        classes = without_contained(edge for edge_set in edge_sets for edge in self._sets[edge_set])
         period = composite_slide(classes, _SMALL_PERIOD)
         if period is not None:
             return count_edges(classes, period) / period
