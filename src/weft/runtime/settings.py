@@ -61,7 +61,7 @@ class Settings:
 
 
 def settings_of(values: dict[str, Any]) -> Settings:
-    """The settings of keyword arguments; refuses names that there are not."""
+    """The settings of keyword arguments; unknown names are refused."""
     known = [each.name for each in fields(Settings)]
     for name in values:
         if name not in known:
