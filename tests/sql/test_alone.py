@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.cli.support import YAML, project
+from tests.cli.support import weft as weft_command
 from tests.review.support import put, put_rows, read, rows_of
 from tests.support.harness import session
 
@@ -242,3 +244,28 @@ def test_unsafe_queries_need_the_setting(spark: SparkSession, tmp_path: Path) ->
     allowed.start(availableNow=True).awaitTermination()
     assert rows_of(allowed, "q0") == [("1",), ("1",), ("2",), ("4",), ("7",), ("9",)]
     assert rows_of(allowed, "q1") == [("a",)] * 4
+
+
+def test_weft_check_tells_what_spark_would_refuse_and_what_runs_alone(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    minute = "FROM bids GROUP BY window(ts, '1 minute')"
+    top = f"SELECT auction, median(price) AS m {minute}, auction ORDER BY m LIMIT 3"
+    folder = project(tmp_path, good=f"SELECT median(price) AS m {minute}", top=top)
+    refused = weft_command("check", folder)
+    assert refused.exit_code == 1
+    (line,) = refused.stdout.splitlines()
+    assert "top.sql" in line and "Sorting is not supported" in line and len(line) < 600
+    (folder / "queries" / "top.sql").unlink()
+    accepted = weft_command("check", folder)
+    assert accepted.exit_code == 0
+    assert "0 queries are shared, 1 runs alone" in accepted.stdout
+    assert (
+        "approx_percentile(x, p) is shared. Alone it costs its own scan of bids" in accepted.stdout
+    )
+    assert "JVM stacktrace" not in capfd.readouterr().err
+    unsafe = folder / "queries" / "unsafe.sql"
+    unsafe.write_text("SELECT reflect('java.lang.Math', 'abs', price) AS a FROM bids")
+    assert "[UNSAFE_SQL]" in weft_command("check", folder).stdout
+    (folder / "weft.yaml").write_text(YAML + "settings: {allow_unsafe_sql: true}\n")
+    assert "2 run alone" in weft_command("check", folder).stdout
