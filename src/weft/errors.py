@@ -13,14 +13,14 @@ MESSAGES: dict[str, str] = {
     "PARSE_ERROR": "the SQL cannot be parsed: {detail}",
     "NOT_ONE_SELECT": "a query is one SELECT statement; found {found}",
     "UNKNOWN_STREAM": "there is no stream or table '{name}'; known: {known}",
-    "UNKNOWN_COLUMN": "'{name}' is no column of '{stream}'; columns: {known}",
+    "UNKNOWN_COLUMN": "'{name}' is not a column of '{stream}'; columns: {known}",
     "UNKNOWN_FUNCTION": "there is no function '{name}'",
     "TYPE_MISMATCH": "{detail}",
-    "NOT_GROUPED": "'{name}' is neither grouped by nor inside an aggregate",
+    "NOT_GROUPED": "'{name}' must be in GROUP BY or inside an aggregate",
     "NO_WINDOW": "a continuous aggregate needs a window in GROUP BY: {detail}",
-    "SEVERAL_WINDOWS": "one query has one window; register a query for each of them",
+    "SEVERAL_WINDOWS": "a query has one window; register a query for each window",
     "BAD_WINDOW": "{detail}",
-    "BAD_INTERVAL": "'{text}' is no interval of fixed length: {detail}",
+    "BAD_INTERVAL": "'{text}' is not an interval of fixed length: {detail}",
     "BAD_TIME": "the window must be over the stream's event time '{time}', not {found}",
     "UNSUPPORTED": "{detail}",
     "INVALID_QUERY": "Spark refuses the query: {detail}",
@@ -31,7 +31,7 @@ MESSAGES: dict[str, str] = {
     "UNSAFE_SQL": "{detail}. Queries may do this only with the setting allow_unsafe_sql=True",
     "SESSION_SETTING": "the session has {key}={value}: {detail}. Set it to {wanted}",
     "DUPLICATE_NAME": "a {kind} named '{name}' exists already",
-    "BAD_NAME": "'{name}' is no name for a {kind}: {detail}",
+    "BAD_NAME": "'{name}' cannot be the name of a {kind}: {detail}",
     "UNKNOWN_QUERY": "there is no query '{name}'; known: {known}",
     "STREAM_NOT_STREAMING": "'{name}' is not a streaming DataFrame; use add_table for relations",
     "TIME_COLUMN": "the event time of stream '{name}' must be a TIMESTAMP column: {detail}",
@@ -45,13 +45,13 @@ MESSAGES: dict[str, str] = {
     "PROJECT": "{detail}",
     # a table of windows
     "BAD_TABLE": "{detail}",
-    "TOO_MANY_WINDOWS": "{count:,} windows of different edges are too many to plan at once; "
-    "up to {most:,} are planned",
+    "TOO_MANY_WINDOWS": "{count:,} windows with different edges are too many to plan at once; "
+    "the limit is {most:,}",
     # an aggregate tree
     "BAD_TREE": "{detail}",
     # running
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
-    "UNKNOWN_SETTING": "there is no {name} '{value}'; there are {known}",
+    "UNKNOWN_SETTING": "there is no {name} '{value}'; choose one of {known}",
     "BAD_SETTING": "{name} cannot be {value!r}: {detail}",
     "BROKEN_PLAN": "the pass '{name}' made a plan of stream '{stream}' that is not sound: {detail}. "
     "This is a defect of weft; leave the pass out of the setting `passes` to go on without it",
@@ -64,10 +64,10 @@ MESSAGES: dict[str, str] = {
     "NOTHING_TO_RESUME": "query '{name}' is {status}; only a quarantined or rejected query can be "
     "resumed",
     "QUERY_FAILED": "{detail}",
-    "LANE_LOST": "a lane of stream '{stream}' was ended from outside, most likely for want of memory: "
+    "LANE_LOST": "a lane of stream '{stream}' was killed, most likely because memory ran out: "
     "the files of its open fragments are {megabytes} MB in {lanes} lanes. Nothing of the batch is "
-    "committed, and it will be run again at the next start. With a larger `lanes` (it is fixed with "
-    "a new checkpoint) a lane holds less",
+    "committed, and it will be run again at the next start. Start with a new checkpoint "
+    "and a larger `lanes`, so that each lane holds less",
     # the checkpoint
     "FOREIGN_CHECKPOINT": "{path} belongs to another project: {detail}. Give this project a "
     "checkpoint of its own",
@@ -85,7 +85,7 @@ MESSAGES: dict[str, str] = {
     "UNKNOWN_STORED": "it holds a value of the kind '{name}', which this weft cannot read; most likely "
     "a newer weft wrote it. Update weft; nothing was changed",
     "CANNOT_WRITE": "{path} cannot be written: {detail}. Nothing of the step under way is committed; "
-    "mend this and start again",
+    "correct this and start again",
     "SETTINGS_CHANGED": "the checkpoint was made with {setting}={found}, this session has "
     "{now}. Results would change in the middle; set it back to {found}",
     "SPARK_CHECKPOINT": "Spark's checkpoint does not fit weft's: {detail}. Running on would "
@@ -101,7 +101,7 @@ class WeftError(Exception):
     >>> error = SqlError("UNKNOWN_COLUMN", query="hot", line=2, column=8,
     ...                  name="prize", stream="bids", known="price, ts")
     >>> print(error)
-    [UNKNOWN_COLUMN] query 'hot', line 2, column 8: 'prize' is no column of 'bids'; \
+    [UNKNOWN_COLUMN] query 'hot', line 2, column 8: 'prize' is not a column of 'bids'; \
 columns: price, ts
     """
 

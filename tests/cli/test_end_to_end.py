@@ -119,7 +119,7 @@ def test_explain_shows_the_groups_that_another_optimizer_would_choose(ran: Path)
     assert "groups by noshare (twoops)" in shown
     wrong = weft("explain", ran, "--optimizer", "greedy")
     assert wrong.exit_code == 1
-    assert "there is no optimizer 'greedy'; there are noshare, shared" in wrong.stderr
+    assert "there is no optimizer 'greedy'; choose one of noshare, shared" in wrong.stderr
     both = weft("explain", ran, "--optimizer", "noshare", "--analyze")
     assert both.exit_code == 2
 
@@ -161,7 +161,7 @@ def test_a_wrong_query_leaves_nothing_behind(ran: Path, tmp_path: Path) -> None:
     result = weft("register", ran, "bad", bad)
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()
-    assert line.startswith("[UNKNOWN_COLUMN] query 'bad', line 2, column 3: 'prize' is no column")
+    assert line.startswith("[UNKNOWN_COLUMN] query 'bad', line 2, column 3: 'prize' is not a column")
     assert not (ran / "queries" / "bad.sql").exists()
     assert "bad" not in weft("list", ran).stdout
     taken = tmp_path / "taken.sql"

@@ -208,7 +208,7 @@ def test_too_many_different_windows_are_refused(tmp_path: Path, name: str) -> No
     file.write_text("name,range,slide\n" + rows)
     result = weft("plan", file, "--rate", 1, "--optimizer", name)
     assert result.exit_code == 1
-    assert "11,499 windows of different edges are too many" in result.stderr
+    assert "11,499 windows with different edges are too many" in result.stderr
 
 
 def test_two_thousand_coprime_slides_are_planned(tmp_path: Path) -> None:

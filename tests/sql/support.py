@@ -1,11 +1,11 @@
-"""A stream to bind against, and analyzers: one that knows nothing, one that asks Spark."""
+"""A stream to bind against, and an analyzer that answers from a table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.algebra.query import Field, Query, StreamSchema, quote
+from weft.algebra.query import Field, Query, StreamSchema
 from weft.algebra.types import SqlType
 from weft.errors import SqlError
 from weft.sql import AnalysisProblem, Analyzer, Fallback, bind
@@ -51,49 +51,6 @@ class FakeAnalyzer:
     ) -> tuple[str, ...]:
         self.asked.extend(expressions)
         return tuple(self.names.get(expression, expression) for expression in expressions)
-
-
-class SparkAnalyzer:
-    """Asks Spark about an empty relation; groups by every column where aggregates mix in."""
-
-    def __init__(self, spark: Any) -> None:
-        self._spark = spark
-        self._empty: dict[tuple[Field, ...], Any] = {}
-
-    def types(
-        self, fields: tuple[Field, ...], expressions: tuple[str, ...]
-    ) -> tuple[SqlType | AnalysisProblem, ...]:
-        return tuple(self._type(fields, expression) for expression in expressions)
-
-    def output_names(
-        self, fields: tuple[Field, ...], expressions: tuple[str, ...]
-    ) -> tuple[str, ...]:
-        return tuple(self._select(fields, each).columns[-1] for each in expressions)
-
-    def _type(self, fields: tuple[Field, ...], expression: str) -> SqlType | AnalysisProblem:
-        from pyspark.errors import PySparkException
-
-        try:
-            last = self._select(fields, expression).schema.fields[-1]
-            return str(last.dataType.simpleString())
-        except PySparkException as error:
-            return AnalysisProblem(error.getCondition() or "", str(error))
-
-    def _select(self, fields: tuple[Field, ...], expression: str) -> Any:
-        from pyspark.errors import AnalysisException
-        from pyspark.sql import functions
-
-        if fields not in self._empty:
-            ddl = ", ".join(f"{quote(each.name)} {each.type}" for each in fields)
-            self._empty[fields] = self._spark.createDataFrame([], ddl or "nothing int")
-        empty = self._empty[fields]
-        try:
-            return empty.selectExpr(expression)
-        except AnalysisException as error:
-            if error.getCondition() != "MISSING_GROUP_BY":
-                raise
-            keys = [quote(each.name) for each in fields]
-            return empty.groupBy(*keys).agg(functions.expr(expression))
 
 
 def bound(sql: str, analyzer: Analyzer | None = None, **options: Any) -> Query | Fallback:

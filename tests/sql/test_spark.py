@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from tests.sql.cases import CALLS, EXPRESSIONS, QUERIES, REFUSED
 from tests.sql.rebuild import rebuilt
-from tests.sql.support import BIDS, COLUMNS, SparkAnalyzer, bound, error
+from tests.sql.support import BIDS, COLUMNS, bound, error
 
-from weft.algebra.query import Query
+from weft.algebra.query import Field, Query
 from weft.algebra.scalar import Expression, Scalar, to_sql
 from weft.errors import SqlError
+from weft.runtime.api.analyzer import SparkAnalyzer
 from weft.sql.binding.analyzer import Remembering
 from weft.sql.binding.rows import Rows
 from weft.sql.binding.scalars import Typer
@@ -148,6 +149,19 @@ def test_what_is_refused_is_refused_by_spark(session: Any) -> None:
         assert error(sql, analyzer).error_class == error_class, sql
         with pytest.raises(PySparkException):
             session.sql(sql)
+
+
+def test_aggregates_mix_with_columns_also_beside_a_map(session: Any) -> None:
+    fields = (Field("m", "map<string,int>"), Field("price", "int"), Field("d", "double"))
+    analyzer = SparkAnalyzer(session)
+    expression = "max(price) + greatest(d, 0)"
+    assert analyzer.types(fields, (expression, "sum(price)", "1 + 1")) == (
+        "double",
+        "bigint",
+        "int",
+    )
+    assert analyzer.output_names(fields, (expression,)) == ("(max(price) + greatest(d, 0))",)
+    assert analyzer.types((), ("1.5BD",)) == ("decimal(2,1)",)
 
 
 def test_the_functions_that_weft_knows_exist(session: Any) -> None:

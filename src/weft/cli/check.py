@@ -23,7 +23,8 @@ from weft.runtime.api.weft import Weft
 
 @dataclass
 class Verdict:
-    """What a check found."""
+    """What a check found. `fallbacks` says for each query that runs alone why, what to write
+    instead, and what it costs."""
 
     problems: list[Problem] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
@@ -34,7 +35,9 @@ class Verdict:
             "ok": not self.problems,
             "errors": [problem.to_json() for problem in self.problems],
             "shared": self.shared,
-            "fallbacks": [{"query": q, "reason": r} for q, r in self.fallbacks.items()],
+            "fallbacks": [
+                {"query": query, "reason": detail} for query, detail in self.fallbacks.items()
+            ],
         }
 
 
@@ -51,10 +54,13 @@ def check(
         for problem in verdict.problems:
             print(problem)
         if not verdict.problems:
-            print(f"{folder}: {len(verdict.shared)} queries are shared", end="")
-            print(f", {len(verdict.fallbacks)} run alone" if verdict.fallbacks else "")
-            for query, reason in verdict.fallbacks.items():
-                print(f"  {query} runs alone: {reason}")
+            shared, alone = len(verdict.shared), len(verdict.fallbacks)
+            print(
+                f"{folder}: {shared} {'query is' if shared == 1 else 'queries are'} shared", end=""
+            )
+            print(f", {alone} {'runs' if alone == 1 else 'run'} alone" if alone else "")
+            for query, detail in verdict.fallbacks.items():
+                print(f"  {query} runs alone: {detail}")
     if verdict.problems:
         raise typer.Exit(1)
 

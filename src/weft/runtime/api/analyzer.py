@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from weft.algebra.query import Field, quote
 from weft.algebra.types import SqlType
 from weft.sql.binding.analyzer import AnalysisProblem
+
+_NO_KEY = re.compile(r"\bmap<|\bvariant\b|\binterval\b(?! )")
+"""Types that Spark does not group by, alone or inside another."""
 
 
 class SparkAnalyzer:
@@ -25,32 +31,28 @@ class SparkAnalyzer:
     def output_names(
         self, fields: tuple[Field, ...], expressions: tuple[str, ...]
     ) -> tuple[str, ...]:
-        return tuple(self._select(fields, expression).columns[0] for expression in expressions)
+        return tuple(self._select(fields, expression).columns[-1] for expression in expressions)
 
     def _type(self, fields: tuple[Field, ...], expression: str) -> SqlType | AnalysisProblem:
         try:
             selected = self._select(fields, expression)
-            return str(selected.schema.fields[0].dataType.simpleString())
+            return str(selected.schema.fields[-1].dataType.simpleString())
         except PySparkException as error:
             message = str(error).strip().split("\n", 1)[0]
             return AnalysisProblem(error.getCondition() or "INVALID", message)
 
     def _select(self, fields: tuple[Field, ...], expression: str) -> DataFrame:
-        """The expression over the columns; grouped by all of them, so aggregates may mix in."""
+        """The expression as the last column, over the given columns; grouped by all that can be
+        keys where it has an aggregate, so that both may mix."""
         relation = self._relations.get(fields)
         if relation is None:
             ddl = ", ".join(f"{quote(field.name)} {field.type}" for field in fields)
-            relation = self._relations[fields] = self._spark.createDataFrame([], ddl)
+            relation = self._spark.createDataFrame([], ddl or "nothing int")
+            self._relations[fields] = relation
         try:
             return relation.selectExpr(expression)
         except PySparkException as error:
             if "GROUP" not in (error.getCondition() or ""):
                 raise
-            grouped = relation.groupBy(*[quote(field.name) for field in fields])
-            from pyspark.sql import functions as F
-
-            return (
-                grouped.agg(F.expr(expression))
-                .select(F.col("*"))
-                .drop(*[field.name for field in fields])
-            )
+            keys = [quote(field.name) for field in fields if not _NO_KEY.search(field.type)]
+            return relation.groupBy(*keys).agg(F.expr(expression))

@@ -6,7 +6,8 @@ started once over empty streams of the same columns and watermarks, into a sink 
 and stopped at once: Spark checks its rules before it reads anything. Stand-ins have no operators of
 their own: what the user's DataFrame did before `add_stream` is not checked again.
 
-Measured on two cores: 0.1 to 0.3 seconds a query; each text is asked once.
+Measured on two busy cores: 0.1 seconds a query, 0.03 for one that is refused; each text is asked
+once for the same columns.
 """
 
 from __future__ import annotations

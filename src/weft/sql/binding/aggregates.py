@@ -67,8 +67,8 @@ def _wrong_number(call: Function) -> Unshared:
     )
 
 
-def _condition(rows: Rows, node: Node, place: str) -> Expression:
-    condition = rows.expression(node, place)
+def _condition(rows: Rows, node: Node, where: str) -> Expression:
+    condition = rows.expression(node, where)
     if condition.type != BOOLEAN:
         raise rows.source.error(
             "TYPE_MISMATCH",

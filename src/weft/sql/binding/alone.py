@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.sql.binding.known import Known
+from weft.sql.binding.inputs import Inputs
 from weft.sql.binding.safety import Guard
 from weft.sql.fallback import Fallback, Unshared
 from weft.sql.reading.intervals import IntervalProblem, interval_micros
@@ -15,12 +15,12 @@ _STATEFUL: Final = frozenset({"GROUP", "DISTINCT", "LIMIT"})
 
 
 def fallback(
-    name: str, source: Source, unshared: Unshared, known: Known, guard: Guard | None
+    name: str, source: Source, unshared: Unshared, inputs: Inputs, guard: Guard | None
 ) -> Fallback:
     """The query as Spark runs it, unless it has weft's own brackets, reads no stream, names what
     is unknown, or does what the guard refuses."""
     read = references(source)
-    streams, tables = _relations(source, read, known)
+    streams, tables = _relations(source, read, inputs)
     _refuse_brackets(source, unshared)
     if guard is not None:
         guard.check(source, read)
@@ -38,22 +38,22 @@ def fallback(
 
 
 def _relations(
-    source: Source, read: list[Reference], known: Known
+    source: Source, read: list[Reference], inputs: Inputs
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The streams and tables that the text names, by their registered names, each once."""
     plain = [reference for reference in read if len(reference.parts) == 1]
     streams: dict[str, None] = {}
     tables: dict[str, None] = {}
     for reference in plain:
-        table = known.find_table(reference.name)
+        table = inputs.find_table(reference.name)
         if table is not None:
             tables[table] = None
         else:
-            streams[known.stream(source, reference.name, reference.at).name] = None
+            streams[inputs.stream(source, reference.name, reference.at).name] = None
     if not streams and plain:
-        known.stream(source, plain[0].name, plain[0].at)
+        inputs.stream(source, plain[0].name, plain[0].at)
     if not streams:
-        raise source.error("NO_STREAM", 0, known=known.listed)
+        raise source.error("NO_STREAM", 0, known=inputs.listed)
     return tuple(streams), tuple(tables)
 
 

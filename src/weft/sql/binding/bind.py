@@ -19,7 +19,7 @@ from weft.errors import SqlError
 from weft.sql.binding.alone import fallback
 from weft.sql.binding.analyzer import Analyzer, remembering
 from weft.sql.binding.coercion import number
-from weft.sql.binding.known import Known
+from weft.sql.binding.inputs import Inputs
 from weft.sql.binding.names import output_name
 from weft.sql.binding.outputs import Outputs
 from weft.sql.binding.rows import Rows, columns_of
@@ -53,21 +53,21 @@ def bind(
     that would run alone, None allows them. Raises `SqlError` with the query's name, line and
     column for what is certainly an error.
     """
-    known = Known(streams, tables)
+    inputs = Inputs(streams, tables)
     try:
         source = read(sql, double_quoted_names)
         try:
             select = _shallow(parse, source)
         except Unshared as unshared:
-            return fallback(name, source, unshared, known, guard)
-        schema = known.stream(source, select.relation.name, select.relation.at)
+            return fallback(name, source, unshared, inputs, guard)
+        schema = inputs.stream(source, select.relation.name, select.relation.at)
         qualifier = (select.relation.alias or schema.name).lower()
         rows = Rows(source, schema, qualifier, remembering(analyzer, ansi), ansi)
         try:
             return _shallow(_query, name, query_id, select, rows)
         except Unshared as unshared:
             _check_names(select, rows)
-            return fallback(name, source, unshared, known, guard)
+            return fallback(name, source, unshared, inputs, guard)
     except SqlError as error:
         raise error.in_query(name) from None
 

@@ -76,10 +76,10 @@ def _printed(node: Node, outputs: Outputs) -> str | None:
 
 def _path(node: Name, outputs: Outputs) -> str:
     """A column inside an expression: without the stream's name, with fields."""
-    found = outputs.rows.find(node)
-    if found is None:
+    meaning = outputs.rows.find(node)
+    if meaning is None:
         return ".".join(node.parts)
-    return ".".join(node.parts[len(node.parts) - len(found[2]) - 1 :])
+    return ".".join(node.parts[len(node.parts) - len(meaning[2]) - 1 :])
 
 
 def _number(text: str) -> str | None:
@@ -106,10 +106,10 @@ def _function(node: Function, outputs: Outputs) -> str | None:
         if isinstance(nodes[1], Function):
             return None
         arguments += ["10000"] if len(nodes) == 2 else []
-    known = [argument for argument in arguments if argument is not None]
-    if len(known) < len(arguments):
+    printed = [argument for argument in arguments if argument is not None]
+    if len(printed) < len(arguments):
         return None
-    text = f"{name}({'DISTINCT ' if node.distinct else ''}{', '.join(known)})"
+    text = f"{name}({'DISTINCT ' if node.distinct else ''}{', '.join(printed)})"
     if node.filter is None:
         return text
     condition = _printed(node.filter, outputs)
@@ -150,7 +150,7 @@ def _asked(node: Node, outputs: Outputs) -> str:
 
 
 def _alias_names(node: Node, outputs: Outputs) -> list[str]:
-    firsts = [each.parts[0].lower() for each in walk(node) if isinstance(each, Name)]
+    firsts = [part.parts[0].lower() for part in walk(node) if isinstance(part, Name)]
     return [name for name in firsts if name in outputs.aliases]
 
 
@@ -159,14 +159,14 @@ def _unqualified(node: Node, outputs: Outputs) -> str:
     source = outputs.rows.source
     pieces: list[str] = []
     at = node.start
-    names = [each for each in walk(node) if isinstance(each, Name)]
-    for name in sorted(names, key=lambda each: each.start):
-        found = outputs.rows.find(name)
-        if found is None or len(name.parts) == len(found[2]) + 1:
+    names = [part for part in walk(node) if isinstance(part, Name)]
+    for name in sorted(names, key=lambda part: part.start):
+        meaning = outputs.rows.find(name)
+        if meaning is None or len(name.parts) == len(meaning[2]) + 1:
             continue
         if name.start > at:
             pieces.append(source.slice(at, name.start))
-        pieces.append(".".join(quote(part) for part in name.parts[-len(found[2]) - 1 :]))
+        pieces.append(".".join(quote(part) for part in name.parts[-len(meaning[2]) - 1 :]))
         at = name.stop
     if at < node.stop:
         pieces.append(source.slice(at, node.stop))

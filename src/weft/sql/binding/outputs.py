@@ -128,9 +128,9 @@ class Outputs:
         values = [
             Column(f"a{index}", aggregate.type) for index, aggregate in enumerate(self.aggregates)
         ]
-        known = {name: self._values.bounds[part].type for part, name in _BOUNDS.items()}
-        known["window"] = self._values.window.type
-        return [*keys, *values, *(Column(name, type_) for name, type_ in known.items() if type_)]
+        types = {name: self._values.bounds[part].type for part, name in _BOUNDS.items()}
+        types["window"] = self._values.window.type
+        return [*keys, *values, *(Column(name, type_) for name, type_ in types.items() if type_)]
 
     def leaf(self, node: Node) -> Typed | None:
         if isinstance(node, _LITERALS):

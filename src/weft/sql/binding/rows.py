@@ -60,17 +60,17 @@ class Rows:
     qualifier: str
     analyzer: Remembering
     ansi: bool
-    place: str = "here"
+    clause: str = "here"
     _used: set[str] = field(default_factory=set)
 
-    def expression(self, node: Node, place: str) -> Expression:
-        """The bound form of an expression; `place` says where it stands, for errors."""
-        return self._expression(node, place)[0]
+    def expression(self, node: Node, clause: str) -> Expression:
+        """The bound form of an expression; `clause` says where it stands, for errors."""
+        return self._expression(node, clause)[0]
 
     def _expression(
-        self, node: Node, place: str, opaque: bool = False
+        self, node: Node, clause: str, opaque: bool = False
     ) -> tuple[Expression, Scalar | None]:
-        self.place = place
+        self.clause = clause
         self._used = set()
         typer = Typer(self, self.ansi, opaque)
         typed = typer.type(node)
@@ -80,20 +80,20 @@ class Rows:
         columns = tuple(sorted(self._used))
         return Expression(typed.sql, type_, columns, typed.can_raise), typed.scalar
 
-    def condition(self, node: Node, place: str) -> Expression:
+    def condition(self, node: Node, clause: str) -> Expression:
         """The bound form of a WHERE clause, of which only `true` counts.
 
         Spark stops at the first conjunct that is false or NULL, so a conjunct that can raise
         is evaluated only behind those before it. A plain AND would evaluate it after a NULL.
         """
-        whole, scalar = self._expression(node, place, opaque=True)
+        whole, scalar = self._expression(node, clause, opaque=True)
         if scalar is not None and whole.type == BOOLEAN and not whole.can_raise:
             canonical = condition(scalar)
             return replace(whole, sql=canonical.sql, condition=canonical)
         conjuncts = _conjuncts(node)
         if not whole.can_raise or len(conjuncts) == 1:
             return whole
-        *before, sql = [self.expression(part, place).sql for part in conjuncts]
+        *before, sql = [self.expression(part, clause).sql for part in conjuncts]
         for part in reversed(before):
             sql = f"CASE WHEN {part} THEN {sql} ELSE false END"
         return replace(whole, sql=sql)
@@ -125,7 +125,7 @@ class Rows:
     def column(self, node: Name) -> Typed:
         meaning = self.find(node)
         if meaning is None:
-            if node.parts[0].lower() == "window" and self.place in AGGREGATED:
+            if node.parts[0].lower() == "window" and self.clause in AGGREGATED:
                 raise Unshared("the window inside an aggregate has no shared form", node.start)
             raise self.unknown(node)
         column, typed, path = meaning
@@ -146,13 +146,13 @@ class Rows:
         return (*column, parts[1:])
 
     def unknown(self, node: Name) -> SqlError:
-        known = ", ".join(column.name for column in self.stream.fields)
+        columns = ", ".join(column.name for column in self.stream.fields)
         return self.source.error(
             "UNKNOWN_COLUMN",
             node.start,
             name=".".join(node.parts),
             stream=self.stream.name,
-            known=known,
+            known=columns,
         )
 
     def call(self, node: Function) -> None:
@@ -161,11 +161,11 @@ class Rows:
             raise self.source.error(
                 "INVALID_QUERY",
                 node.start,
-                detail=f"the aggregate {name} cannot stand {self.place}",
+                detail=f"the aggregate {name} cannot stand {self.clause}",
             )
         if name in WINDOWING:
             advice = ADVICE.get(name, "")
-            raise Unshared(f"{name} {self.place} has no shared form", node.start, advice)
+            raise Unshared(f"{name} {self.clause} has no shared form", node.start, advice)
         check_function(node)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from weft.algebra.query import quote
 from weft.errors import SqlError
 from weft.sql.reading.relations import Reference
 from weft.sql.reading.source import QUOTED, STRING, WORD, Source
@@ -36,8 +37,10 @@ class Guard:
             if token.upper == "USING" and following.kind == STRING:
                 raise _unsafe(source, at, "TRANSFORM … USING starts a program")
         for reference in read:
-            quoted = ".".join(f"`{part.replace('`', '``')}`" for part in reference.parts)
-            if len(reference.parts) > 1 and not self.is_table(quoted):
+            # Spark takes only names of two parts for a format and a path.
+            if len(reference.parts) == 2 and not self.is_table(
+                ".".join(map(quote, reference.parts))
+            ):
                 detail = f"'{reference.name}' is not a table of Spark's catalog, so it is a file"
                 raise _unsafe(source, reference.at, detail)
 

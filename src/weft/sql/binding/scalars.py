@@ -104,14 +104,14 @@ class Typer:
         """The innermost node, read first, whose type only Spark can tell."""
 
     def type(self, node: Node) -> Typed:
-        known = self._scope.leaf(node)
-        if known is None:
-            known = _RULES[type(node)](self, node)
-        if known.type is None and self.doubt is None:
+        typed = self._scope.leaf(node)
+        if typed is None:
+            typed = _RULES[type(node)](self, node)
+        if typed.type is None and self.doubt is None:
             self.doubt = node
-        if self._opaque and known.scalar is None and known.type and not known.can_raise:
-            known = replace(known, scalar=Opaque(known.sql, (), known.type))
-        return known
+        if self._opaque and typed.scalar is None and typed.type and not typed.can_raise:
+            typed = replace(typed, scalar=Opaque(typed.sql, (), typed.type))
+        return typed
 
     def types(self, nodes: Sequence[Node]) -> list[Typed]:
         return [self.type(node) for node in nodes]
@@ -131,13 +131,13 @@ class Typer:
         return Typed(str(node.value).lower(), BOOLEAN, False, Literal(node.value, BOOLEAN))
 
     def _typed_literal(self, node: TypedLiteral) -> Typed:
-        known = node.kind == "binary" and node.text.startswith("X'")
+        is_plain = node.kind == "binary" and node.text.startswith("X'")
         if node.kind == "date" and is_date(node.text[len("DATE '") : -1]):
-            known = True
+            is_plain = True
             if self._opaque:
                 date = Literal(node.text[len("DATE '") : -1], "date")
                 return Typed(node.text, "date", False, date)
-        return Typed(node.text, node.kind if known else None, not known)
+        return Typed(node.text, node.kind if is_plain else None, not is_plain)
 
     def _unary(self, node: Unary) -> Typed:
         operand = self.type(node.operand)
@@ -185,9 +185,9 @@ class Typer:
         return self._logical(sql, operator, operands)
 
     def _logical(self, sql: str, operator: str, operands: list[Typed]) -> Typed:
-        known = all(operand.type in (BOOLEAN, VOID) for operand in operands)
+        boolean = all(operand.type in (BOOLEAN, VOID) for operand in operands)
         can_raise = any(operand.can_raise for operand in operands)
-        if not known:
+        if not boolean:
             return Typed(sql, None, True)
         return Typed(sql, BOOLEAN, can_raise, call(operator, operands, BOOLEAN, BOOLEAN))
 
@@ -257,10 +257,10 @@ class Typer:
     def _in(self, node: In) -> Typed:
         operand, *items = self.types((node.operand, *node.items))
         sql = f"({operand.sql} IN ({', '.join(item.sql for item in items)}))"
-        known = operand.type is not None and all(
+        all_comparable = operand.type is not None and all(
             item.type is not None and comparable(operand.type, item.type) for item in items
         )
-        if not known:
+        if not all_comparable:
             return Typed(sql, None, True)
         can_raise = any(item.can_raise for item in (operand, *items))
         return Typed(sql, BOOLEAN, can_raise, membership(operand, items))

@@ -45,15 +45,15 @@ def bracket_window(bracket: BracketWindow) -> Window:
 
 def _check_time(node: Node, rows: Rows) -> None:
     time = rows.stream.time
-    found = "an expression"
+    described = "an expression"
     if isinstance(node, Name):
         column = rows.find(node)
         if column is None:
             raise rows.unknown(node)
         if column[0].name == time and not column[2]:
             return
-        found = f"'{'.'.join(node.parts)}'"
-    raise rows.source.error("BAD_TIME", node.start, time=time, found=found)
+        described = f"'{'.'.join(node.parts)}'"
+    raise rows.source.error("BAD_TIME", node.start, time=time, found=described)
 
 
 def _positive(node: Node, rows: Rows, what: str) -> int:

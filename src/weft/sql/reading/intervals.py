@@ -28,7 +28,7 @@ _LONGEST: Final = 2**63 - 1
 
 
 class IntervalProblem(ValueError):
-    """Why a text is no interval of fixed length."""
+    """Why a text is not an interval of fixed length."""
 
 
 def interval_micros(text: str) -> int:
@@ -63,8 +63,8 @@ def _part(match: re.Match[str]) -> int:
     if unit in _CALENDAR:
         raise IntervalProblem("months and years differ in length; use days")
     if unit not in MICROS:
-        known = ", ".join(name + "s" for name in MICROS)
-        raise IntervalProblem(f"'{match['unit']}' is no unit; units are {known}")
+        units = ", ".join(name + "s" for name in MICROS)
+        raise IntervalProblem(f"'{match['unit']}' is not a unit; units are {units}")
     fraction = match["fraction"] or ""
     if fraction and unit != "second":
         raise IntervalProblem("only seconds may have a fraction")

@@ -53,17 +53,17 @@ class Source:
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column, from 1, of a place in the text."""
-        return place(self.text, offset)
+        return line_and_column(self.text, offset)
 
     def slice(self, start: int, stop: int) -> str:
         """The user's own text of the tokens from `start` up to `stop`."""
         return self.text[self.tokens[start].start : self.tokens[stop - 1].stop]
 
 
-def place(text: str, offset: int) -> tuple[int, int]:
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line and column, from 1, of an offset.
 
-    >>> place("SELECT\\n  a", 9)
+    >>> line_and_column("SELECT\\n  a", 9)
     (2, 3)
     """
     before = text.rfind("\n", 0, offset)
@@ -171,8 +171,8 @@ def _unreadable(text: str) -> SqlError:
     """The error for a text that the tokenizer refuses: something is opened and not closed."""
     for match in _OPENINGS.finditer(text):
         if match["open"]:
-            line, column = place(text, match.start())
+            line, column = line_and_column(text, match.start())
             detail = f"{match['open']} is not closed"
             return SqlError("PARSE_ERROR", line=line, column=column, detail=detail)
-    line, column = place(text, 0)
+    line, column = line_and_column(text, 0)
     return SqlError("PARSE_ERROR", line=line, column=column, detail="this is not SQL")

@@ -10,7 +10,7 @@ from weft.sql.reading.source import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Inputs:
     """Streams by name, and the names of tables; names do not depend on case."""
 
     streams: Mapping[str, StreamSchema]
