@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.core import threadlocal
 from hypothesis.database import DirectoryBasedExampleDatabase
 from tests.support import scratch, seeds
 
@@ -46,10 +47,7 @@ if TYPE_CHECKING:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the run's seed and its temporary folder; workers have those of the run."""
-    if config.option.hypothesis_seed is None:
-        config.option.hypothesis_seed = seeds.run_seed()
-    else:
-        os.environ[seeds.VARIABLE] = str(config.option.hypothesis_seed)
+    seeds.run_seed()
     if not hasattr(config, "workerinput"):
         scratch.use(scratch.make(scratch.parent()))
 
@@ -84,8 +82,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks the tests that need Spark, so that `-m "not spark"` leaves them out."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "spark" in fixtures or ("plain" in fixtures and not _is_recorded()):
             item.add_marker(pytest.mark.spark)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Hypothesis draws by the run's seed, too. `--hypothesis-seed` would be one for all tests, and
+    like `@seed` make it forget the examples that failed."""
+    threadlocal._hypothesis_global_random = seeds.chance_for(item.nodeid)
+
+
+def _is_recorded() -> bool:
+    from tests.oracle import recorded
+
+    return recorded.available()
 
 
 @pytest.fixture

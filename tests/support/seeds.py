@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import zlib
 
 VARIABLE = "WEFT_TEST_SEED"
 
@@ -22,8 +21,3 @@ def run_seed() -> int:
 def chance_for(name: str) -> random.Random:
     """A generator for one test: it depends on the run's seed and the test's name only."""
     return random.Random(f"{run_seed()} {name}")
-
-
-def number_for(name: str) -> int:
-    """The same as a number, for generators that take one."""
-    return zlib.crc32(f"{run_seed()} {name}".encode())
