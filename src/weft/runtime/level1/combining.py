@@ -1,4 +1,4 @@
-"""Partials combined by Spark: fragments into coarser ones, and many state files into one."""
+"""Spark combines partials: of fragments into coarser ones, and of many state files into one."""
 
 from __future__ import annotations
 

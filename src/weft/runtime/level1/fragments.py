@@ -1,9 +1,9 @@
 """Level 1 in native Spark: rows of a micro-batch to fragments (sub-aggregation).
 
-One `groupBy(fragment end, signature, keys)` per first-level node (`signatures` makes the signature
-columns), and one over the fragments of its parent for every other node of the aggregate tree. Nothing
-here touches a row in Python. The tasks write the fragments as state files; a `bucket` column, a hash of the
-group keys, lets lanes share the files of a node.
+A first-level node is one `groupBy(fragment end, signature, keys)` over rows (`signatures` makes the
+signature columns). Every other node of the aggregate tree is one over the fragments of its parent.
+Nothing here touches a row in Python. The tasks write the fragments as state files. A `bucket` column, a
+hash of the group keys, lets lanes share the files of a node.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from weft.kernel.fragments.state import (
 from weft.runtime.level1.combining import combine_sql
 from weft.runtime.level1.signatures import (
     Places,
-    made,
     own_name,
     selecting,
+    signature_name,
     useful,
     with_signature_of,
 )
@@ -59,16 +59,16 @@ def fragments(
 ) -> DataFrame:
     """The fragments of a node for the rows of a micro-batch.
 
-    With `counting_before`, a watermark, the node counts the batch on the way: each fragment has
-    its latest event time and its late rows, and rows without event time are a fragment
-    whose end is NULL. Only for nodes that see every row and in which nothing can raise.
+    With `counting_before`, a watermark, the node also counts the batch: each fragment has its
+    latest event time and its number of late rows. Rows without event time form a fragment whose
+    end is NULL. This is only for nodes that see every row and in which nothing can raise.
     """
     time = stream.time_micros
     wanted = useful(node)
     conditions = [] if wanted is None else [f"({wanted})"]
     if counting_before is None:
         conditions.append(f"{quote(stream.time)} IS NOT NULL")
-    keys = {_made(i): stored(key.sql, key.type) for i, key in enumerate(node.keys)}
+    keys = {_key_name(i): stored(key.sql, key.type) for i, key in enumerate(node.keys)}
     lifted = {ROW_COUNT: COUNT_STAR.lift} | {p.name: p.lift for p in carried(node)}
     if counting_before is not None:
         late = f"count_if({is_late(stream, counting_before)})"
@@ -77,15 +77,20 @@ def fragments(
     places = Places.of(node)
 
     def text(name: str) -> str:
-        chosen = f"(SELECT * FROM {name} WHERE {' AND '.join(conditions)})" if conditions else name
+        wanted_rows = name
+        if conditions:
+            wanted_rows = f"(SELECT * FROM {name} WHERE {' AND '.join(conditions)})"
         source = selecting(
-            places.with_rows(chosen), {_END: fragment_end_sql(node.fragments, time), **keys}
+            places.with_rows(wanted_rows), {_END: fragment_end_sql(node.fragments, time), **keys}
         )
         fragments = _aggregated(source, node, places.on_rows, lifted)
         names = [FRAGMENT_END, *keys_of(node), *lifted]
-        shown = [f"{made(i)} AS {signature_column(i)}" for i in range(node.signature.columns)]
+        signature = [
+            f"{signature_name(i)} AS {signature_column(i)}" for i in range(node.signature.columns)
+        ]
         return _bucketed(
-            f"SELECT {', '.join([*names, *shown])} FROM {places.with_fragments(fragments)}", node
+            f"SELECT {', '.join([*names, *signature])} FROM {places.with_fragments(fragments)}",
+            node,
         )
 
     return _over(rows, text)
@@ -94,27 +99,28 @@ def fragments(
 def is_late(stream: StreamSchema, before: int) -> str:
     """Whether a row's event time lies before a watermark, as Spark SQL.
 
-    A watermark changes from step to step. As a literal it would be part of the generated code,
-    which would be compiled for every micro-batch anew and never run hot. Spark passes constant arrays
-    beside the code; the place that is asked for depends on the row, so that it is no literal again.
+    A watermark changes from step to step. A literal would be part of the generated code, and Spark
+    would compile that code again for every micro-batch. So the watermark is an element of a constant
+    array, which Spark passes beside the code. The index of the element depends on the row; with a
+    constant index, Spark would turn the element into a literal again.
     """
-    place = f"CAST({quote(stream.time)} IS NULL AS int)"
+    index = f"CAST({quote(stream.time)} IS NULL AS int)"
     return (
-        f"{stream.time_micros} < get(from_json('[{before}, {before}]', 'array<bigint>'), {place})"
+        f"{stream.time_micros} < get(from_json('[{before}, {before}]', 'array<bigint>'), {index})"
     )
 
 
 def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
     """The fragments of a node from those of its parent in the aggregate tree."""
-    places = {key.sql: key_column(i) for i, key in enumerate(parent.keys)}
-    keys = {_made(i): places[key.sql] for i, key in enumerate(node.keys)}
+    parent_columns = {key.sql: key_column(i) for i, key in enumerate(parent.keys)}
+    keys = {_key_name(i): parent_columns[key.sql] for i, key in enumerate(node.keys)}
     end = fragment_end_sql(node.fragments, f"({FRAGMENT_END} - 1L)")
     combined = {ROW_COUNT: f"sum({ROW_COUNT})"}
     combined |= {p.name: _from_parent(p, parent) for p in carried(node)}
 
     def text(name: str) -> str:
-        known = f"(SELECT * FROM {name} WHERE {FRAGMENT_END} IS NOT NULL)"
-        source = selecting(with_signature_of(known, parent, node), {_END: end, **keys})
+        timed = f"(SELECT * FROM {name} WHERE {FRAGMENT_END} IS NOT NULL)"
+        source = selecting(with_signature_of(timed, parent, node), {_END: end, **keys})
         columns = range(node.signature.columns)
         return _bucketed(f"SELECT * FROM {_aggregated(source, node, columns, combined)}", node)
 
@@ -122,19 +128,21 @@ def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
 
 
 def _from_parent(partial: Partial, parent: Node) -> str:
-    """A partial of a node over the fragments of its parent, which may only imply it."""
-    own = implied(partial, parent.keys)
-    if own is None:
+    """A partial of a node over the fragments of its parent. Some partials the parent does not hold:
+    its keys imply them."""
+    sketch = implied(partial, parent.keys)
+    if sketch is None:
         return combine_sql(partial)
-    type_ = stored_type(parent.keys[own.key].type)
-    return distinct_sketch(key_column(own.key), type_, str(own.log_k))
+    type_ = stored_type(parent.keys[sketch.key].type)
+    return distinct_sketch(key_column(sketch.key), type_, str(sketch.log_k))
 
 
 _END = own_name("end")
 
 
-def _made(place: int) -> str:
-    return own_name(key_column(place))
+def _key_name(key_index: int) -> str:
+    """The name of a key column before it is grouped by."""
+    return own_name(key_column(key_index))
 
 
 def keys_of(node: Node) -> list[str]:
@@ -144,11 +152,11 @@ def keys_of(node: Node) -> list[str]:
 def _aggregated(
     source: str, node: Node, signature: Iterable[int], aggregates: dict[str, str]
 ) -> str:
-    """One fragment per end, signature and keys of a relation that has them under names of their
-    own."""
+    """One fragment per end, signature and keys of a relation, where these columns have the names of
+    `own_name`."""
     grouped = {FRAGMENT_END: _END}
-    grouped |= {signature_column(i): made(i) for i in signature}
-    grouped |= {key_column(i): _made(i) for i in range(len(node.keys))}
+    grouped |= {signature_column(i): signature_name(i) for i in signature}
+    grouped |= {key_column(i): _key_name(i) for i in range(len(node.keys))}
     columns = ", ".join(f"{sql} AS {name}" for name, sql in {**grouped, **aggregates}.items())
     return f"(SELECT {columns} FROM {source} GROUP BY {', '.join(grouped.values())})"
 

@@ -1,7 +1,7 @@
 """Finding the query that makes a micro-batch fail.
 
-Only queries with an expression that can raise come into question. They are bisected on the
-batch's rows: a set that fails is halved until single queries remain.
+Only queries with an expression that can raise are suspects. They are bisected on the batch's rows: a
+set of queries that fails is halved until single queries remain.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from weft.runtime.quiet import quiet_sql_errors
 def culprits(
     rows: DataFrame, queries: Sequence[Query], stream: StreamSchema
 ) -> dict[str, QueryFailure]:
-    """The queries that fail on these rows, each with its error; none if the rows themselves
-    cannot be read, which is no query's fault."""
+    """The queries that fail on these rows, with their errors. Empty if the rows themselves cannot be
+    read: then no query is at fault."""
     suspects = [query for query in queries if can_raise(query)]
-    found: dict[str, QueryFailure] = {}
+    failures: dict[str, QueryFailure] = {}
     try:
         with quiet_sql_errors():
             rows.write.format("noop").mode("overwrite").save()
-            _bisect(rows, suspects, stream, found)
+            _bisect(rows, suspects, stream, failures)
     except PySparkException:
         return {}
-    return found
+    return failures
 
 
 def can_raise(query: Query) -> bool:
-    expressions = [*query.keys, *(x for a in query.aggregates for x in a.arguments)]
-    expressions += [a.filter for a in query.aggregates if a.filter is not None]
+    aggregates = query.aggregates
+    expressions = [*query.keys, *(argument for a in aggregates for argument in a.arguments)]
+    expressions += [a.filter for a in aggregates if a.filter is not None]
     if query.predicate is not None:
         expressions.append(query.predicate)
     return any(expression.can_raise for expression in expressions)
@@ -46,7 +47,7 @@ def _bisect(
     rows: DataFrame,
     suspects: Sequence[Query],
     stream: StreamSchema,
-    found: dict[str, QueryFailure],
+    failures: dict[str, QueryFailure],
 ) -> None:
     if not suspects:
         return
@@ -55,11 +56,11 @@ def _bisect(
         return
     if len(suspects) == 1:
         message = str(error).split("\n", 1)[0]
-        found[suspects[0].id] = QueryFailure(error.getCondition() or "SPARK_ERROR", message)
+        failures[suspects[0].id] = QueryFailure(error.getCondition() or "SPARK_ERROR", message)
         return
     middle = len(suspects) // 2
-    _bisect(rows, suspects[:middle], stream, found)
-    _bisect(rows, suspects[middle:], stream, found)
+    _bisect(rows, suspects[:middle], stream, failures)
+    _bisect(rows, suspects[middle:], stream, failures)
 
 
 def _error(

@@ -1,11 +1,11 @@
-"""Signatures in native Spark: the class of an attribute by a binary search, other conditions as bits.
+"""Signatures in native Spark: a binary search gives the class of an attribute; other conditions are bits.
 
-A cut with few bounds is searched by nested comparisons with them, a single expression. With many,
-the search over b sorted bounds is a chain of log b projections. Each looks at one element of a
-constant array, so that the generated code stays small and is compiled, whatever the number of
-conditions (`weft bench mixed --only equality`). An expression over all conditions
-would be too large for the JIT. Integers begin at a cell of a grid, close to their code. All is Spark
-SQL text, nested selects over a relation: one analysis for all steps.
+A cut with few bounds is one expression of nested comparisons. For many bounds, that expression would be
+too large for the JIT. Then the search over b sorted bounds is a chain of log b projections, each of
+which looks at one element of a constant array. So the generated code stays small and is compiled,
+whatever the number of conditions (`weft bench mixed --only equality`). The search for an integer begins
+at a cell of a grid, close to its code. Everything is Spark SQL text, nested selects over a relation, so
+that Spark analyses all steps at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FEWEST_FOR_A_GRID = 32
 _CELLS_PER_BOUND = 4
 _MOST_CELLS = 8192
 MOST_INTERVALS = 32
-"""Intervals in a filter; more are replaced by the one that covers them."""
+"""The most intervals in a filter; more are replaced by one interval that covers them all."""
 
 Relation = str
 """What may stand after FROM."""
@@ -41,15 +41,15 @@ def own_name(name: str) -> str:
     return f"weft_9d41f0_{name}"
 
 
-def made(place: int) -> str:
-    """The name of a signature column under way."""
-    return own_name(signature_column(place))
+def signature_name(index: int) -> str:
+    """The name of a signature column before it is grouped by."""
+    return own_name(signature_column(index))
 
 
 @dataclass(frozen=True)
 class Places:
-    """Which parts of a node's signature rows must show, and which follow from its keys: these are
-    found for fragments, of which there are fewer."""
+    """Where the parts of a node's signature are computed: for every row, or, if they follow from its
+    keys, for every fragment. There are fewer fragments than rows."""
 
     node: Node
     on_keys: frozenset[str]
@@ -57,13 +57,13 @@ class Places:
     @classmethod
     def of(cls, node: Node) -> Places:
         plain = {key.sql for key in node.keys if stored(key.sql, key.type) == key.sql}
-        risky = {each.sql for each in node.predicates if each.condition is None}
-        asked = {cut.attribute for cut in node.signature.cuts} | set(node.signature.bits)
-        return cls(node, frozenset(sql for sql in asked - risky if determined(sql, plain)))
+        risky = {predicate.sql for predicate in node.predicates if predicate.condition is None}
+        attributes = {cut.attribute for cut in node.signature.cuts} | set(node.signature.bits)
+        return cls(node, frozenset(sql for sql in attributes - risky if determined(sql, plain)))
 
     @property
     def on_rows(self) -> list[int]:
-        """The signature columns that rows have."""
+        """The signature columns that are computed for every row."""
         signature = self.node.signature
         cuts = [i for i, cut in enumerate(signature.cuts) if cut.attribute not in self.on_keys]
         words = [
@@ -76,34 +76,35 @@ class Places:
     def with_rows(self, rows: Relation) -> Relation:
         """The rows with the signature columns that do not follow from keys."""
         signature = self.node.signature
-        for place, cut in enumerate(signature.cuts):
+        for index, cut in enumerate(signature.cuts):
             if cut.attribute not in self.on_keys:
-                rows = with_class(rows, cut, cut.attribute, made(place))
+                rows = with_class(rows, cut, cut.attribute, signature_name(index))
         words = {}
         for word in range(signature.words):
-            if len(signature.cuts) + word in self.on_rows:
+            index = len(signature.cuts) + word
+            if index in self.on_rows:
                 bits = _bits_of(signature.bits, word)
-                own = [sql if sql not in self.on_keys else None for sql in bits]
-                words[made(len(signature.cuts) + word)] = _word(own)
+                row_bits = [sql if sql not in self.on_keys else None for sql in bits]
+                words[signature_name(index)] = _word(row_bits)
         return selecting(rows, words)
 
     def with_fragments(self, fragments: Relation) -> Relation:
-        """The fragments with all signature columns, under names of their own."""
+        """The fragments with all signature columns, named by `signature_name`."""
         signature = self.node.signature
-        keys = {key.sql: key_column(place) for place, key in enumerate(self.node.keys)}
-        for place, cut in enumerate(signature.cuts):
+        keys = {key.sql: key_column(index) for index, key in enumerate(self.node.keys)}
+        for index, cut in enumerate(signature.cuts):
             if cut.attribute in self.on_keys:
                 attribute = over_columns(cut.attribute, keys)
-                fragments = with_class(fragments, cut, attribute, made(place))
+                fragments = with_class(fragments, cut, attribute, signature_name(index))
             else:
-                fragments = selecting(fragments, {made(place): signature_column(place)})
+                fragments = selecting(fragments, {signature_name(index): signature_column(index)})
         words = {}
         for word in range(signature.words):
-            place = len(signature.cuts) + word
+            index = len(signature.cuts) + word
             bits = _bits_of(signature.bits, word)
-            found = _word([over_columns(b, keys) if b in self.on_keys else None for b in bits])
-            shown = f" + {signature_column(place)}" if place in self.on_rows else ""
-            words[made(place)] = f"{found}{shown}"
+            key_bits = _word([over_columns(b, keys) if b in self.on_keys else None for b in bits])
+            row_bits = f" + {signature_column(index)}" if index in self.on_rows else ""
+            words[signature_name(index)] = f"{key_bits}{row_bits}"
         return selecting(fragments, words)
 
 
@@ -112,24 +113,25 @@ def _bits_of(bits: Sequence[str], word: int) -> Sequence[str]:
 
 
 def with_signature_of(above: Relation, parent: Node, node: Node) -> Relation:
-    """A parent's fragments with the signature columns of a node below it: its cuts are the
-    parent's, or are searched in a key; its bits are some of the parent's."""
-    cuts = {own.attribute: place for place, own in enumerate(parent.signature.cuts)}
-    keys = {key.sql: key_column(place) for place, key in enumerate(parent.keys)}
-    for place, cut in enumerate(node.signature.cuts):
-        if cut.attribute in cuts:
-            above = selecting(above, {made(place): signature_column(cuts[cut.attribute])})
+    """A parent's fragments with the signature columns of a node below it. A cut of the node is also a
+    cut of the parent, or is searched in a key. Its bits are some of the parent's bits."""
+    parent_cuts = {cut.attribute: index for index, cut in enumerate(parent.signature.cuts)}
+    keys = {key.sql: key_column(index) for index, key in enumerate(parent.keys)}
+    for index, cut in enumerate(node.signature.cuts):
+        name = signature_name(index)
+        if cut.attribute in parent_cuts:
+            above = selecting(above, {name: signature_column(parent_cuts[cut.attribute])})
         else:
-            above = with_class(above, cut, keys[cut.attribute], made(place))
-    known = {sql: place for place, sql in enumerate(parent.signature.bits)}
+            above = with_class(above, cut, keys[cut.attribute], name)
+    parent_bits = {sql: index for index, sql in enumerate(parent.signature.bits)}
     conditions = []
     for sql in node.signature.bits:
-        word, bit = divmod(known[sql], WORD_BITS)
+        word, bit = divmod(parent_bits[sql], WORD_BITS)
         column = signature_column(len(parent.signature.cuts) + word)
         conditions.append(f"({column} & {1 << bit}L) != 0L")
     first = len(node.signature.cuts)
     words = {
-        made(first + word): _word(_bits_of(conditions, word))
+        signature_name(first + word): _word(_bits_of(conditions, word))
         for word in range(node.signature.words)
     }
     return selecting(above, words)
@@ -148,7 +150,7 @@ def selecting(rows: Relation, columns: dict[str, str]) -> Relation:
 
 
 def _word(conditions: Sequence[str | None]) -> str:
-    """The bits of one signature column; None is a bit that is not known here."""
+    """The bits of one signature column; None is a bit that is not computed here."""
     bits = [
         f"(CASE WHEN {condition} THEN {1 << bit}L ELSE 0L END)"
         for bit, condition in enumerate(conditions)
@@ -166,7 +168,7 @@ def with_class(rows: Relation, cut: Cut, attribute: str, name: str) -> Relation:
 
 @lru_cache(maxsize=256)
 def _search(cut: Cut, attribute: str, name: str) -> list[dict[str, str]]:
-    """The columns of each step of a search: the value, codes that come ever closer, the class."""
+    """The columns that each step of a search adds: the value, ever closer codes, the class."""
     value, count = f"{name}_value", len(cut.bounds)
     if count <= _MOST_COMPARED:
         compared = _compared(cut, value, 0, count)
@@ -185,8 +187,8 @@ def _search(cut: Cut, attribute: str, name: str) -> list[dict[str, str]]:
         nearer = f"IF({code} + {stride} <= {count} AND {below}, {code} + {stride}, {code})"
         code = f"{name}_{number}"
         steps.append({code: nearer})
-    found = f"get({_array(cut.classes[1:], 'int')}, {code})"
-    steps.append({name: f"IF({value} IS NULL, {cut.classes[0]}, {found})"})
+    class_ = f"get({_array(cut.classes[1:], 'int')}, {code})"
+    steps.append({name: f"IF({value} IS NULL, {cut.classes[0]}, {class_})"})
     return steps
 
 
@@ -203,8 +205,8 @@ def _compared(cut: Cut, value: str, low: int, high: int) -> str:
 
 
 def _start(cut: Cut, value: str) -> tuple[str, int]:
-    """A code to begin with, and how many bounds the right one may be above it. For integers, a
-    grid of equal cells says how many bounds lie below each; a cell holds few of them."""
+    """A code to begin the search with, and how far above it the right code may be. For integers, a
+    grid of equal cells says how many bounds lie below each cell; a cell holds few bounds."""
     count = len(cut.bounds)
     integers = [bound.value for bound in cut.bounds if isinstance(bound.value, int)]
     if cut.type not in INTEGRAL or len(integers) < max(count, _FEWEST_FOR_A_GRID):
@@ -216,14 +218,15 @@ def _start(cut: Cut, value: str) -> tuple[str, int]:
     width = -(-(high - low + 1) // cells)
     firsts = [low + cell * width for cell in range((high - low) // width + 1)]
     below = [bisect_right(integers, first - 1) for first in firsts]
-    within = max(after - own for own, after in zip(below, [*below[1:], count], strict=True))
+    ends = [*below[1:], count]
+    within = max(end - start for start, end in zip(below, ends, strict=True))
     inside = f"greatest(least(cast({value} AS bigint), {high}L), {low}L)"
     return f"get({_array(below, 'int')}, cast(({inside} - {low}L) div {width}L AS int))", within
 
 
 def _array(values: Sequence[Any], type_: SqlType) -> str:
-    """A constant array as one small expression, which Spark evaluates once: thousands of literals
-    would be walked by every rule of its optimizer."""
+    """A constant array as one small expression, which Spark evaluates once. With an array of literals,
+    every rule of Spark's optimizer would visit thousands of them."""
     text = json.dumps(values).replace("\\", "\\\\").replace("'", "\\'")
     return f"from_json('{text}', 'array<{type_}>')"
 
@@ -241,31 +244,33 @@ def _strides(count: int) -> Iterator[int]:
 
 
 def useful(node: Node) -> str | None:
-    """A condition that every row satisfies that some predicate of a node wants; None if all rows
-    are wanted. It leaves out most others, and costs little: per attribute the union of all values
-    that are asked for."""
+    """A cheap filter for the rows of a node; None if all rows are wanted. It keeps every row that some
+    predicate wants, and drops most others: for each attribute it is the union of all wanted
+    values."""
     if node.keeps_all_rows or not node.predicates:
         return None
     wanted: dict[str, list[Selection]] = {}
     others: dict[str, None] = {}
-    cuts = {cut.attribute for cut in node.signature.cuts} | {key.sql for key in node.keys}
+    attributes = {cut.attribute for cut in node.signature.cuts} | {key.sql for key in node.keys}
     for predicate in node.predicates:
         selections = predicate.condition.selections if predicate.condition else ()
-        chosen = next((each for each in selections if each.attribute in cuts), None)
-        if chosen is None:
+        indexed = next((s for s in selections if s.attribute in attributes), None)
+        if indexed is None:
             others[predicate.sql] = None
         else:
-            wanted.setdefault(chosen.attribute, []).append(chosen)
+            wanted.setdefault(indexed.attribute, []).append(indexed)
     parts = [
-        Selection(attribute, chosen[0].type, _covered(union([own.values for own in chosen]))).sql
-        for attribute, chosen in wanted.items()
+        Selection(
+            attribute, selections[0].type, _covered(union([s.values for s in selections]))
+        ).sql
+        for attribute, selections in wanted.items()
     ]
     parts += [f"coalesce({sql}, false)" for sql in others]
     return " OR ".join(parts)
 
 
 def _covered(values: Values) -> Values:
-    """At most so many intervals that are no single points: else the one that covers all."""
+    """The same values; if too many intervals are not single points, one interval that covers all."""
     ranges = [interval for interval in values.intervals if not is_point(interval)]
     if len(ranges) <= MOST_INTERVALS:
         return values

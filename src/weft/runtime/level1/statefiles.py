@@ -1,8 +1,8 @@
 """State files: an append-only log of fragments.
 
-Every step adds files, each written by Spark tasks for one node of one plan version; nothing is
-edited. A file goes when no open window can need it. Many small files of a node and version are
-compacted into one, as a manifest change inside a commit.
+Every step adds files, each written by Spark tasks for one node of one plan version. No file is changed
+later. A file is deleted when no open window can need it. Many small files of a node and version are
+compacted into one; the change of the manifest is part of a commit.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from weft.runtime.protocol.commits import Entry
 from weft.runtime.protocol.log import StreamLog
 
 MOST_FILES = 64
-"""Files of one node and version before they are compacted."""
+"""How many files a node and version may have before they are compacted."""
 
 
 def write(
     frame: DataFrame, log: StreamLog, folder: str, node: Node, version: int, lanes: int | None
 ) -> list[Entry]:
-    """Write fragments from Spark tasks and describe the files; by lane if asked for."""
+    """Write fragments from Spark tasks and describe the files. With `lanes`, each lane has its own."""
     target = f"{log.folder('state')}/{folder}"
     writer = frame.write.mode("errorifexists")
     if lanes:
@@ -74,7 +74,7 @@ def describe(log: StreamLog, name: str, node: str, version: int, lane: int | Non
 
 
 def horizons(program: Program, watermark: int, previous: dict[str, int]) -> dict[str, int]:
-    """Per node, the time up to which no open window needs its fragments. It never falls."""
+    """By node, the time up to which no open window needs its fragments. This time never falls."""
     return {
         name: max(needed_horizon(queries, watermark), previous.get(name, -(1 << 62)))
         for name, queries in program.readers.items()
@@ -83,18 +83,18 @@ def horizons(program: Program, watermark: int, previous: dict[str, int]) -> dict
 
 
 def live(entries: Iterable[Entry], needed: dict[str, int]) -> tuple[list[Entry], list[Entry]]:
-    """Entries that an open window may need, and those that none can."""
+    """The entries that an open window may need, and the others, which have expired."""
     kept: list[Entry] = []
-    gone: list[Entry] = []
+    expired: list[Entry] = []
     for entry in entries:
         horizon = needed.get(entry["node"])
         dead = horizon is None or entry["max_end"] is None or entry["max_end"] <= horizon
-        (gone if dead else kept).append(entry)
-    return kept, gone
+        (expired if dead else kept).append(entry)
+    return kept, expired
 
 
 def due_for_compaction(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Sets of files, each of one node, version and lane, that should become one file."""
+    """Lists of files that should become one file; each list is of one node, version and lane."""
     by_origin: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
         by_origin[entry["node"], entry["version"], entry["lane"]].append(entry)
@@ -108,7 +108,7 @@ def compacted(
     kept: list[Entry],
     horizons: dict[str, int],
 ) -> tuple[list[Entry], list[Entry]]:
-    """Many small files as few, in folders of which `folder` is the beginning; and those replaced."""
+    """The live files after compaction, and those that it replaced. New folders begin with `folder`."""
     replaced: list[Entry] = []
     for number, files in enumerate(due_for_compaction(kept)):
         horizon = horizons[files[0]["node"]]
@@ -122,7 +122,7 @@ def compacted(
 def compact(
     spark: SparkSession, log: StreamLog, folder: str, files: Sequence[Entry], horizon: int
 ) -> list[Entry]:
-    """One file for many: equal fragments combined by Spark, expired ones left out."""
+    """One file in place of many. Spark combines equal fragments and leaves out expired ones."""
     version, name = files[0]["version"], files[0]["node"]
     node = log.plan(version).node_by_id[name]
     paths = [log.storage.spark_path(entry["name"]) for entry in files]
@@ -143,7 +143,7 @@ def compact(
 
 
 def _data_files(log: StreamLog, target: str) -> list[tuple[str, int | None]]:
-    """The files that Spark wrote into a folder, each with its lane if they are by lane."""
+    """The files that Spark wrote into a folder, each with its lane, if it belongs to one."""
     log.storage.settle_folder(target)
     files: list[tuple[str, int | None]] = []
     for name in log.storage.names(target):

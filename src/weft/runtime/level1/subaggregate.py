@@ -1,8 +1,8 @@
-"""Level 1 of a step: the fragments of all nodes written, the batch's rows counted.
+"""Level 1 of a step: writes the fragments of all nodes, and counts the batch's rows.
 
-The counts (rows, latest event time, NULL times, late rows) belong to the stream, before any
-predicate. A node that sees every row takes them along in its fragments, at almost no cost;
-if there is none, Spark observes the batch on its way into the first node.
+The counts (rows, latest event time, NULL times, late rows) are of the whole stream, before any
+predicate. A node that sees every row keeps them in its fragments, at almost no cost. If there is no
+such node, Spark observes the rows on their way into the first node.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from weft.runtime.protocol.step import StepFailed, StepWork
 
 _SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _OBJECT_GROUPS = 100_000
-"""Groups of a task that sketches are kept for in a hash table; by default Spark sorts all rows
-from 128 on."""
+"""How many groups of a task may keep their sketches in a hash table. By default Spark sorts all rows
+from 128 groups on."""
 _FAST_MAP = "spark.sql.codegen.aggregate.fastHashMap.capacityBit"
 _FAST_GROUPS = 18
-"""As a power of two, groups of a task in the small hash table of the generated code; fragments often have
-more than Spark's 16 has room for."""
+"""The size, as a power of two, of the small hash table in the generated code. Spark's default, 16, is
+often too small for the fragments of a task."""
 
 
 def subaggregate(
     work: StepWork, log: StreamLog, program: Program, before: int, cores: int, lanes: int | None
 ) -> None:
-    """Write the first-level nodes into `work.files`, and count the rows in `work.counted`;
-    raises `StepFailed` for queries that fail."""
+    """Write the first-level nodes into `work.files`, and count the rows in `work.counted`. Raises
+    `StepFailed` for queries that fail."""
     rows = work.rows
     assert rows is not None
     if work.own_session:
@@ -60,7 +60,7 @@ def subaggregate(
     try:
         files = write_first(work, log, plan, lanes, from_rows)
         if counting is not None:
-            work.counted = _taken_along(log, files, counting)
+            work.counted = _counts_in_fragments(log, files, counting)
         elif observation is not None and plan.nodes:
             work.counted = _observed(observation)
         if not work.counted:
@@ -75,8 +75,8 @@ def subaggregate(
 
 @dataclass(frozen=True)
 class Derived:
-    """The fragments of a step: those that queries read, and those of intermediates, which no later
-    step needs."""
+    """The files of a step: those with fragments that queries read, and those of intermediates, which
+    no later step needs."""
 
     new_files: tuple[Entry, ...] = ()
     passing_files: tuple[Entry, ...] = ()
@@ -97,13 +97,13 @@ def counting_node(program: Program) -> str | None:
     parents = {node.parent for node in program.plan.nodes}
     for node in program.plan.nodes:
         if node.parent is None and node.keeps_all_rows:
-            carried = program.plan.queries if node.id in parents else program.readers[node.id]
-            if not any(can_raise(query) for query in carried):
+            served = program.plan.queries if node.id in parents else program.readers[node.id]
+            if not any(can_raise(query) for query in served):
                 return node.id
     return None
 
 
-def _taken_along(log: StreamLog, files: list[Entry], node: str) -> dict[str, Any]:
+def _counts_in_fragments(log: StreamLog, files: list[Entry], node: str) -> dict[str, Any]:
     counted: dict[str, Any] = {"rows": 0, "max_event": None, "null_times": 0, "late_rows": 0}
     columns = [FRAGMENT_END, ROW_COUNT, MAX_EVENT, LATE_ROWS]
     for entry in files:
@@ -130,8 +130,8 @@ def _measures(stream: StreamSchema, before: int) -> list[Column]:
 
 
 def _observed(observation: Observation) -> dict[str, Any]:
-    """What was counted on the way; nothing if Spark found that no row can pass a node's
-    filters, and dropped the counting with the rest of the plan."""
+    """The observed counts. Empty if Spark found that no row can pass the node's filters: then it drops
+    the observation with the rest of the plan."""
     try:
         return dict(observation.get)
     except Exception as error:
@@ -141,7 +141,8 @@ def _observed(observation: Observation) -> dict[str, Any]:
 
 
 def _fit_shuffle(spark: SparkSession, cores: int) -> None:
-    """Fragments are few: as many shuffle partitions as cores, in the stream's own session."""
+    """Set as many shuffle partitions as cores, because fragments are few, and larger hash tables. Only
+    for the stream's own session."""
     key = "spark.sql.shuffle.partitions"
     if int(spark.conf.get(key) or 200) > cores:
         spark.conf.set(key, str(cores))

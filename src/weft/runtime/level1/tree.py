@@ -1,9 +1,9 @@
 """The aggregate tree of a step: every node's fragments, parents first.
 
-First-level nodes are computed from the batch's rows by Spark jobs, side by side. A node below is
-computed from what its parent wrote, when the rows are no longer needed: on the driver if that is small,
-since a job would cost more than the work, else by Spark. All are state files; those of
-intermediates live for this step only.
+Spark jobs compute the first-level nodes from the batch's rows, side by side. Every other node is
+computed from the files of its parent, and needs no rows. If these files are small, that happens on the
+driver, because a Spark job would cost more than the work. All fragments are written as state files;
+those of intermediates live for this step only.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 
 _SMALL = 1_500_000
-"""Fragments whose children are computed on the driver: in less time than a job takes to begin."""
+"""Up to so many fragments, children are computed on the driver, sooner than a job could begin."""
 _ONE_TASK = 300_000
-"""Fragments whose children Spark computes in one task, without an exchange."""
+"""Up to so many fragments, Spark computes children in one task, without an exchange."""
 
 
 def write_first(
@@ -36,7 +36,7 @@ def write_first(
     lanes: int | None,
     from_rows: Callable[[Node], DataFrame],
 ) -> list[Entry]:
-    """The files of the first-level nodes; `from_rows` gives the fragments of one."""
+    """The files of the first-level nodes; `from_rows` gives the fragments of a node."""
 
     def write(node: Node) -> list[Entry]:
         return _by_spark(from_rows(node), work, log, plan, node, lanes)
@@ -52,7 +52,7 @@ def write_below(
     lanes: int | None,
     files: Sequence[Entry],
 ) -> list[Entry]:
-    """The files of all nodes below the first level, from the `files` of those."""
+    """The files of all nodes below the first level. `files` are those of the first level."""
     written = {
         node.id: _Written(node, [entry for entry in files if entry["node"] == node.id])
         for node in plan.nodes
@@ -72,7 +72,7 @@ def write_below(
         return _Written(node, _by_spark(frame, work, log, plan, node, lanes))
 
     for level in _levels(plan.nodes)[1:]:
-        written |= {each.node.id: each for each in side_by_side(write, level)}
+        written |= {output.node.id: output for output in side_by_side(write, level)}
     below = [node for node in plan.nodes if node.parent is not None]
     return [entry for node in below for entry in written[node.id].files]
 
@@ -86,13 +86,13 @@ def _by_spark(
     lanes: int | None,
 ) -> list[Entry]:
     folder = f"{work.name}-{work.attempt}-{node.id}"
-    own_lanes = None if node.intermediate else lanes
-    return statefiles.write(frame, log, folder, node, plan.version, own_lanes)
+    file_lanes = None if node.intermediate else lanes
+    return statefiles.write(frame, log, folder, node, plan.version, file_lanes)
 
 
 @dataclass(frozen=True)
 class _Written:
-    """What a node's fragments were written as."""
+    """A node and the files of its fragments."""
 
     node: Node
     files: list[Entry]
@@ -107,20 +107,21 @@ class _Written:
         return sum(int(entry["rows"]) for entry in self.files)
 
     def on_driver(self, log: StreamLog) -> Parent | None:
-        """The fragments for children to be computed on the driver, None if they are too many."""
+        """The fragments in memory, to compute children on the driver; None if they are too many."""
         if self._rows > _SMALL:
             return None
         return self._loaded(log)
 
     def _loaded(self, log: StreamLog) -> Parent:
         with self._lock:
-            if not self._known:
+            if not self._parent:
                 tables = [log.storage.read_table(entry["name"]) for entry in self.files]
-                self._known.append(Parent(self.node, tables))
-            return self._known[0]
+                self._parent.append(Parent(self.node, tables))
+            return self._parent[0]
 
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
-    _known: list[Parent] = field(default_factory=list, compare=False)
+    _parent: list[Parent] = field(default_factory=list, compare=False)
+    """The fragments once they are loaded; empty before."""
 
 
 def _derive(parent: Parent, node: Node, work: StepWork, log: StreamLog, version: int) -> Entry:
@@ -132,10 +133,10 @@ def _derive(parent: Parent, node: Node, work: StepWork, log: StreamLog, version:
 def _levels(nodes: Sequence[Node]) -> list[list[Node]]:
     """The nodes by their depth in the aggregate tree."""
     depth: dict[str | None, int] = {None: -1}
-    found: list[list[Node]] = []
+    levels: list[list[Node]] = []
     for node in nodes:
-        depth[node.id] = own = depth[node.parent] + 1
-        if own == len(found):
-            found.append([])
-        found[own].append(node)
-    return found
+        depth[node.id] = level = depth[node.parent] + 1
+        if level == len(levels):
+            levels.append([])
+        levels[level].append(node)
+    return levels

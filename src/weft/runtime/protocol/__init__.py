@@ -1,5 +1,5 @@
 """One protocol for every engine: storage, lease, log, steps (DESIGN section 4.2).
 
-Here a step is admitted, intended, staged, committed and cleaned up. Nothing in this room knows
-windows, joins or sinks by name.
+Here a step is admitted, intended, staged, committed and cleaned up. Nothing in this room
+knows what windows, joins or sinks are.
 """

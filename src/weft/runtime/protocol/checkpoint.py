@@ -23,32 +23,32 @@ class Identity:
 
 
 def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identity:
-    """The identity of a checkpoint, which is made if the folder is empty or absent."""
+    """The identity of a checkpoint. In an empty or absent folder, a new checkpoint is created."""
     if not storage.exists(_FILE):
-        strangers = [name for name in storage.names("") if not name.startswith(".")]
-        # Another process may have made the checkpoint since.
-        if strangers and not storage.exists(_FILE):
+        other_files = [name for name in storage.names("") if not name.startswith(".")]
+        # Another process may have created the checkpoint in the meantime.
+        if other_files and not storage.exists(_FILE):
             raise CheckpointError(
                 "FOREIGN_CHECKPOINT",
                 path=storage.uri,
-                detail=f"it holds {strangers[0]} but no {_FILE}",
+                detail=f"it holds {other_files[0]} but no {_FILE}",
             )
-        body = {"format": FORMAT, "project": project or uuid.uuid4().hex, "lanes": lanes}
-        body["owner"] = uuid.uuid4().hex[:8]
-        storage.put_new(_FILE, to_json(body))
-    found = storage.read_json(_FILE)
-    if not isinstance(found, dict) or not {"format", "project", "lanes", "owner"} <= found.keys():
-        raise CheckpointError("DAMAGED", path=_FILE, detail="it lacks a field")
-    if not isinstance(found["format"], int):
-        raise CheckpointError("DAMAGED", path=_FILE, detail="its format is no number")
-    if found["format"] > FORMAT:
-        raise CheckpointError("NEWER_FORMAT", path=storage.uri, found=found["format"], known=FORMAT)
-    if found["format"] < FORMAT:
-        raise CheckpointError("OLDER_FORMAT", path=storage.uri, found=found["format"], known=FORMAT)
-    if project is not None and found["project"] != project:
+        new = {"format": FORMAT, "project": project or uuid.uuid4().hex, "lanes": lanes}
+        new["owner"] = uuid.uuid4().hex[:8]
+        storage.put_new(_FILE, to_json(new))
+    body = storage.read_json(_FILE)
+    if not isinstance(body, dict) or not {"format", "project", "lanes", "owner"} <= body.keys():
+        raise CheckpointError("DAMAGED", path=_FILE, detail="a field is missing")
+    if not isinstance(body["format"], int):
+        raise CheckpointError("DAMAGED", path=_FILE, detail="its format is not a number")
+    if body["format"] > FORMAT:
+        raise CheckpointError("NEWER_FORMAT", path=storage.uri, found=body["format"], known=FORMAT)
+    if body["format"] < FORMAT:
+        raise CheckpointError("OLDER_FORMAT", path=storage.uri, found=body["format"], known=FORMAT)
+    if project is not None and body["project"] != project:
         raise CheckpointError(
             "FOREIGN_CHECKPOINT",
             path=storage.uri,
-            detail=f"it is of project '{found['project']}', this is '{project}'",
+            detail=f"it belongs to project '{body['project']}', not to '{project}'",
         )
-    return Identity(found["project"], found["lanes"], found["owner"])
+    return Identity(body["project"], body["lanes"], body["owner"])

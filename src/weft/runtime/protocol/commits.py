@@ -1,10 +1,10 @@
 """What a step leaves in the log: its intent, its staging, its commit; and how commits are stored.
 
-In memory a commit is whole: it names every live file. On disk it is a *delta*: what it adds and
-removes against the commit before it, which it names. From time to time a *base* holds a whole commit
-(`log`), so that no commit file grows with the state, and older ones can go. Folding a base with the
-deltas after it gives the last commit; a delta that does not follow the one before it shows that a
-commit is missing.
+In memory a commit is whole: it names every live file. On disk it is a *delta*: it names the commit
+before it, and what it adds and removes. So a commit file does not grow with the state. From time to
+time a *base* holds a whole commit (`log`), and older commits can be deleted. Folding a base with the
+deltas after it gives the last commit. If a delta does not follow the one before it, a commit is
+missing.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ FORMAT = 3
 2: nodes have signatures (cuts and bits) and parents. 1: a bit for every predicate."""
 
 Entry = dict[str, Any]
-"""A file in a manifest: name, size, checksum, rows, and what its reader needs to know of it."""
+"""A file in a manifest: name, size, checksum, rows, and what else its reader needs."""
 
 Kind = Literal["data", "flush"]
 T = TypeVar("T")
 
 STATE, RETAINED = "state", "retained"
-"""Kinds of live files: those of the log itself, and published ones of other logs still in use."""
+"""Kinds of live files: the log's own files, and published files of other logs that it still uses."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Intent:
-    """What a step uses, fixed before its work: a replay uses the same."""
+    """What a step uses. It is fixed before the step's work, so that a replay uses the same."""
 
     batch: int
     plan_version: int
@@ -49,19 +49,19 @@ class Intent:
     publications: tuple[str, ...] = ()
     """What the step publishes for followers."""
     inputs: dict[str, Position] = field(default_factory=dict)
-    """Of a follower: by log, up to where the step consumes."""
+    """For a follower: by input log, the position up to which the step consumes it."""
     format: int = FORMAT
 
 
 @dataclass(frozen=True)
 class Staged:
-    """A micro-batch after its rows are read: all that is needed to finish it."""
+    """A micro-batch whose rows have been read: everything that is needed to finish it."""
 
     intent: Intent
     spark_query: str
     offsets: str
     max_event_time: int | None
-    """Of all rows so far."""
+    """The latest event time of all rows so far."""
     counted: dict[str, Any]
     files: tuple[Entry, ...]
     """What the engine wrote when it read the rows."""
@@ -104,20 +104,20 @@ class Commit:
     settings: dict[str, str]
     inputs: dict[str, Position] = field(default_factory=dict)
     live: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
-    """By kind, all files that later steps may need."""
+    """All files that later steps may need, by kind."""
     results: tuple[Entry, ...] = ()
     """The result files of this step alone."""
     published: tuple[Entry, ...] = ()
-    """The rows for followers of this step alone."""
+    """The files that this step alone published for followers."""
     publications: tuple[str, ...] = ()
     counted: dict[str, Any] = field(default_factory=dict)
     """What this step alone counted in its rows."""
     engine: dict[str, Any] = field(default_factory=dict)
     """The engine's own part."""
     late: dict[str, int] = field(default_factory=dict)
-    """Per query, what came too late so far."""
+    """What came too late so far, by query: (row, window) pairs, or rows for windows of rows."""
     statuses: dict[str, str] = field(default_factory=dict)
-    """Queries that this step left out, each with its error."""
+    """The queries that this step left out, with their errors."""
     metrics: dict[str, Any] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -139,7 +139,7 @@ class Commit:
 
 
 def step_name(batch: int, kind: str) -> str:
-    """The name of a step's commit; names sort as the steps ran.
+    """The name of a step's commit. Sorted names are in the order in which the steps ran.
 
     >>> step_name(7, "data") < step_name(7, "flush") < step_name(8, "data")
     True
@@ -153,7 +153,7 @@ def encoded(value: Intent | Staged | Commit) -> dict[str, Any]:
 
 
 def delta(commit: Commit, before: Commit | None) -> dict[str, Any]:
-    """The JSON form of a commit as what it changes against the one before it."""
+    """The JSON form of a commit: what it changes in the commit before it."""
     old_live = before.live if before else {}
     old_late = before.late if before else {}
     return {
@@ -163,23 +163,25 @@ def delta(commit: Commit, before: Commit | None) -> dict[str, Any]:
             for kind in {*commit.live, *old_live}
         },
         "late": {
-            "set": {name: n for name, n in commit.late.items() if old_late.get(name) != n},
+            "set": {
+                query: count for query, count in commit.late.items() if old_late.get(query) != count
+            },
             "removed": sorted(old_late.keys() - commit.late.keys()),
         },
     }
 
 
 def _changed(now: tuple[Entry, ...], before: tuple[Entry, ...]) -> dict[str, Any]:
-    old = {entry["name"] for entry in before}
+    old_names = {entry["name"] for entry in before}
     names = {entry["name"] for entry in now}
     return {
-        "added": [entry for entry in now if entry["name"] not in old],
-        "removed": sorted(old - names),
+        "added": [entry for entry in now if entry["name"] not in old_names],
+        "removed": sorted(old_names - names),
     }
 
 
 def folded(body: dict[str, Any], before: Commit | None, path: str) -> Commit:
-    """The whole commit of a delta; refused if it does not follow the commit before it."""
+    """The whole commit of a delta. A delta that does not follow the commit before it is refused."""
     expected = before.name if before else None
     if body["previous"] != expected:
         missing = body["previous"] or "the first one"
@@ -188,23 +190,25 @@ def folded(body: dict[str, Any], before: Commit | None, path: str) -> Commit:
     live = {}
     for kind, change in body["live"].items():
         removed = set(change["removed"])
-        kept = before.live.get(kind, ()) if before else ()
-        live[kind] = (*(e for e in kept if e["name"] not in removed), *change["added"])
+        old = before.live.get(kind, ()) if before else ()
+        kept = (entry for entry in old if entry["name"] not in removed)
+        live[kind] = (*kept, *change["added"])
     removed_late = set(body["late"]["removed"])
-    late = {n: c for n, c in (before.late if before else {}).items() if n not in removed_late}
+    old_late = before.late if before else {}
+    late = {query: count for query, count in old_late.items() if query not in removed_late}
     return _commit({**body, "live": live, "late": late | body["late"]["set"]})
 
 
 def decoded(kind: type[T], body: Any, path: str) -> T:
-    """A whole value of its JSON form; refused if it is newer or not whole."""
+    """The value of a JSON form. A newer format, and missing or unknown fields, are refused."""
     check_body(kind, body, path)
-    values: dict[type[Any], Any] = {Intent: _intent, Staged: _staged, Commit: _commit}
-    value: T = values[kind](body)
+    decoders: dict[type[Any], Any] = {Intent: _intent, Staged: _staged, Commit: _commit}
+    value: T = decoders[kind](body)
     return value
 
 
 def check_body(kind: type[Any], body: Any, path: str) -> None:
-    """Refuse a body that is not of this format, or does not have exactly the fields of a kind."""
+    """Refuse a body of a newer format, or one whose fields are not exactly those of the kind."""
     if not isinstance(body, dict) or not isinstance(body.get("format"), int):
         raise CheckpointError("DAMAGED", path=path, detail="it has no format number")
     if body["format"] > FORMAT:
@@ -237,5 +241,5 @@ def _tuples(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_plan(staged: Staged, version: int) -> Staged:
-    """A staged step under another plan version."""
+    """The staged step with another plan version."""
     return replace(staged, intent=replace(staged.intent, plan_version=version))

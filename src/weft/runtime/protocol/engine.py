@@ -1,16 +1,17 @@
 """What differs between kinds of steps: the engine, as the stepper sees it.
 
-The stepper owns the order of things and everything that makes a step durable. An engine is a value
-that it calls, always in this order:
+The stepper decides the order, and does everything that makes a step durable. It calls the engine,
+always in this order:
 
     stands, new_plan    which plan the step uses
-    read                native Spark: from rows, or published files, to files of its own
-    compute             from files alone: results
-    retain              what stays alive after the step
+    read                native Spark: turns rows, or published files, into files of the engine
+    compute             computes results from these files alone
+    retain              says which files stay alive after the step
     committed           the step is durable: keep what speeds up the next one
 
-`read` and `compute` raise `StepFailed` for queries that fail on their own data; `replanned` and
-`left_out` then give the plan without them. Nothing that an engine writes is visible before the commit.
+`read` and `compute` raise `StepFailed` for queries that fail on their own data. Then `replanned` and
+`left_out` give the plan without these queries. Nothing that an engine writes is visible before the
+commit.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from weft.runtime.protocol.step import StepWork
 
 
 class Outcome(Protocol):
-    """What an engine computed for a step, as far as the stepper looks at it."""
+    """What an engine computed for a step: the part that the stepper needs."""
 
     @property
     def rows(self) -> int:
@@ -36,7 +37,7 @@ class Outcome(Protocol):
 
     @property
     def families(self) -> Mapping[str, Sequence[pa.Table]]:
-        """Results to be handed to the sink, by result family."""
+        """Results for the sink, by result family."""
         ...
 
     @property
@@ -50,8 +51,8 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome)
 
 @dataclass(frozen=True)
 class Retained:
-    """What a step leaves: all live files by kind, those that go after the commit, the engine's own
-    part of the commit, and totals."""
+    """What a step leaves: all live files by kind, the files to delete after the commit, the engine's
+    own part of the commit, and totals."""
 
     live: dict[str, tuple[Entry, ...]]
     dead: Sequence[Entry] = ()
@@ -64,11 +65,11 @@ class Engine(Protocol[OutcomeT]):
     """One kind of computation over a log; composed, not inherited."""
 
     def stands(self, head: Commit | Staged, last: Commit | None) -> bool:
-        """Whether the plan of the head is still the right one for what is registered."""
+        """Whether the plan of the head is still right for the registered queries."""
         ...
 
     def new_plan(self, work: StepWork, last: Commit | None) -> int:
-        """The version of a new plan for what is registered, kept in the log."""
+        """Make a new plan for the registered queries and keep it in the log; its version."""
         ...
 
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
@@ -86,7 +87,7 @@ class Engine(Protocol[OutcomeT]):
         ...
 
     def left_out(self, failures: Sequence[str], version: int) -> int:
-        """The same plan without queries that failed in `compute`: the files read still serve it."""
+        """The same plan without queries that failed in `compute`. It uses the files already read."""
         ...
 
     def retain(
@@ -108,16 +109,16 @@ class Engine(Protocol[OutcomeT]):
 
 
 class Outlet(Protocol):
-    """Where the stepper hands results, and who looks after result files."""
+    """Where the stepper delivers results, and who looks after result files."""
 
     def deliver(
         self, log: StreamLog, work: StepWork, intent: Intent, outcome: Outcome, sequence: int
     ) -> list[Entry]:
-        """Hand over the results of a step; files that the commit must name."""
+        """Deliver the results of a step; the files that the commit must name."""
         ...
 
     def remove_unnamed(self, log: StreamLog, step: str, merged: str) -> None:
-        """Delete what earlier attempts at a step, or at merging after another, left behind."""
+        """Delete files left by earlier attempts at `step`, or at merging after the step `merged`."""
         ...
 
     def base(self, log: StreamLog, commit: Commit, attempt: str) -> None:

@@ -1,12 +1,13 @@
 """A stepper whose input is what other logs have published (DESIGN section 4.5).
 
-A step consumes all that its input logs have committed since the last one, one batch of theirs or
-many, so a follower that lags catches up. Its intent names the position in every input log; its own commit
-makes its state and results visible. It needs no rows of Spark's micro-batches: a crash runs the step
-again from the published files. Its watermark is the least over the positions it has consumed.
+A step consumes everything that its input logs have committed since the last step. That may be one
+batch or many, so a follower that lags catches up. Its intent names the position in every input log.
+Its own commit makes its state and results visible. It does not need the rows of Spark's micro-batches:
+after a crash the step runs again from the published files. Its watermark is the least watermark of the
+positions that it has consumed.
 
-A follower rests while it has no queries: it consumes nothing, and nothing is published for it. With
-its last query dropped, one more step lets go of what it retains.
+A follower without queries rests: it consumes nothing, and nothing is published for it. When its last
+query is dropped, it takes one more step, which releases what it retains.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ class Input:
     last: Callable[[], Commit | None]
     """The log's last commit, as its own stepper has it."""
     released: Callable[[], None]
-    """To be called when the follower has committed: what it no longer needs may go."""
+    """To be called after a commit of the follower: what it no longer needs may be deleted."""
 
 
 def consumed_steps(
     log: StreamLog, after: Position | None, upto: Position
 ) -> Sequence[Mapping[str, Any]]:
-    """The steps of a log that a follower's step consumes, as the log's commits describe them."""
+    """The steps of a log that a follower's step consumes, as stored in the log's commits."""
     return [step for step in log.steps_after(after) if step["sequence"] <= upto.sequence]
 
 
@@ -65,7 +66,7 @@ class Follower:
 
     @property
     def resting(self) -> bool:
-        """Whether it has nothing to do, whatever its inputs publish."""
+        """Whether it has nothing to do, even if its inputs publish something."""
         return self.let_go and not self._asked() and self._begun is None
 
     @property
@@ -93,10 +94,10 @@ class Follower:
     @property
     def behind(self) -> bool:
         """Whether there is something to consume."""
-        return not self.resting and any(self._new_position(each) for each in self._inputs)
+        return not self.resting and any(self._new_position(source) for source in self._inputs)
 
     def _new_position(self, source: Input) -> Position | None:
-        """Where an input stands, if that is after what was consumed."""
+        """The position of an input's last commit; None if there is nothing new."""
         last = source.last()
         if last is None:
             return None
@@ -123,19 +124,19 @@ class Follower:
 
     def _intended(self, work: StepWork) -> Callable[[int], Intent]:
         def intent(plan_version: int) -> Intent:
-            positions, marks = {}, []
+            positions, watermarks = {}, []
             for source in self._inputs:
                 last = source.last()
                 if last is not None:
                     positions[source.log.stream] = last.position
-                    marks.append(last.watermark)
+                    watermarks.append(last.watermark)
             before = self._stepper.last.watermark if self._stepper.last else 0
-            complete = len(marks) == len(self._inputs)
+            complete = len(watermarks) == len(self._inputs)
             return Intent(
                 batch=work.batch,
                 plan_version=plan_version,
                 watermark_before=before,
-                watermark=max(before, min(marks)) if complete else before,
+                watermark=max(before, min(watermarks)) if complete else before,
                 settings=session_settings(work.spark),
                 inputs=positions,
             )

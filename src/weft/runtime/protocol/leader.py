@@ -1,9 +1,9 @@
 """The stepper of a stream: its steps are Spark's micro-batches, and flushes between them.
 
-A micro-batch must be the one after the last, or one that is committed or staged already (it is skipped);
-anything else is refused, since a deleted Spark checkpoint would otherwise skip data silently. The
-watermark is the stream's, before any predicate (DESIGN section 4.1). A flush emits what the last
-batch's data made due, as Spark does in a batch without data.
+A micro-batch must be the one after the last. One that is already committed or staged is skipped.
+Any other is refused: after its checkpoint is deleted, Spark would otherwise skip data silently. The
+watermark is that of the whole stream, before any predicate (DESIGN section 4.1). A flush emits the
+windows that the last batch's data made due, as Spark does in a batch without data.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Leader:
         log = stepper.log
         self.spark_checkpoint = SparkCheckpoint(log.storage, log.folder("spark"), stream.name)
         self.session: SparkSession | None = None
-        """Spark's own copy of the session for the stream: later changes to the user's session
-        do not reach it."""
+        """Spark's copy of the session for this stream. Later changes to the user's session do not
+        affect it."""
         self.waiting = False
-        """Whether it waits for a follower that lags."""
+        """Whether it is waiting for a follower that lags."""
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class Leader:
     # micro-batches
 
     def batch(self, rows: DataFrame, batch: int, wanted: Callable[[], bool]) -> None:
-        """Run a micro-batch; `wanted` turns false when Spark's query is being stopped."""
+        """Run a micro-batch. `wanted` returns False once Spark's query is being stopped."""
         waited = self._wait_for_followers(wanted)
         with self._locked(wanted):
             self._stepper.raise_failed()
@@ -92,7 +92,7 @@ class Leader:
             self._stepper.lock.release()
 
     def _wait_for_followers(self, wanted: Callable[[], bool]) -> float:
-        """Wait while a follower lags too far behind; for how many seconds."""
+        """Wait while a follower lags too far behind; the seconds waited."""
         publisher = self._stepper.publisher
         started = time.perf_counter()
         try:
@@ -106,7 +106,7 @@ class Leader:
         return time.perf_counter() - started if waited else 0.0
 
     def _admit(self, batch: int, offsets: str) -> bool:
-        """Whether the batch is to be run; False if it is committed already."""
+        """Whether the batch is to be run; False if it is already committed or staged."""
         head = self._stepper.head
         expected = head.batch + 1 if head else 0
         if head is not None:
@@ -153,8 +153,9 @@ class Leader:
 
     @property
     def flush_pending(self) -> bool:
-        """Whether the data so far made windows due that no step has emitted, and Spark has not
-        planned a batch that belongs before the flush (such as one to be replayed)."""
+        """Whether there is work for a flush: a staged step to finish, or due windows that no step has
+        emitted. Due windows wait if Spark has planned a batch that must run first, such as one to
+        be replayed."""
         if self._stepper.left_staged:
             return True
         head = self._stepper.head
@@ -163,7 +164,7 @@ class Leader:
         return not self.spark_checkpoint.planned(head.batch + 1)
 
     def flush(self, spark: SparkSession) -> bool:
-        """Emit what the last batch's data made due, as Spark does in a batch without data."""
+        """Emit the windows that the last batch's data made due; whether a flush was run."""
         stepper = self._stepper
         with stepper.lock, stepper.stepping():
             spark = self.session or spark

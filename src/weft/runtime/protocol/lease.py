@@ -1,8 +1,8 @@
-"""One writer per checkpoint: a lock that dies with its process, and an epoch.
+"""One writer per checkpoint: a lock that ends with its process, and an epoch.
 
-The lock (`flock`) keeps a second process out as long as the first lives and vanishes with it,
-also after a kill. The epoch, written in the lease file, rises with every owner; a commit is
-refused if the lease names another epoch than its own.
+The lock (`flock`) keeps a second process out while the first one lives. It ends with its process, even
+if that is killed. The epoch is written in the lease file and rises with every owner. A commit is
+refused if the lease file names another epoch than the writer's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Lease:
                 raise RunError("ALREADY_RUNNING", owner=self._owner()) from error
             self._lock = lock
         try:
-            self.epoch = self._found_epoch() + 1
+            self.epoch = self._stored_epoch() + 1
             owner = {"epoch": self.epoch, "process": os.getpid(), "host": socket.gethostname()}
             self._storage.put(_LEASE, to_json(owner))
         except BaseException:
@@ -49,16 +49,16 @@ class Lease:
 
     def check(self) -> None:
         """Refuse to go on if another owner has taken over."""
-        found = self._found_epoch()
-        if found != self.epoch:
-            raise CheckpointError("LOST_LEASE", found=found, ours=self.epoch)
+        stored = self._stored_epoch()
+        if stored != self.epoch:
+            raise CheckpointError("LOST_LEASE", found=stored, ours=self.epoch)
 
     def release(self) -> None:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
-    def _found_epoch(self) -> int:
+    def _stored_epoch(self) -> int:
         if not self._storage.exists(_LEASE):
             return 0
         return int(self._storage.read_json(_LEASE)["epoch"])

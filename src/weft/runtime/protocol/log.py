@@ -1,9 +1,9 @@
 """The log of one stepper: intents, staged steps, commits, bases and plan snapshots (DESIGN section 4.2).
 
-A step is a micro-batch (`data`) or a flush. Before any work an intent fixes what the step
-uses. A step that is finished beside the next one is staged after its rows are read: from then on it
-can be finished without them. A commit, put in place atomically and only if absent, makes its results
-and state visible. Readers see only files that a commit or a base names.
+A step is a micro-batch (`data`) or a flush. Before any work an intent fixes what the step uses. A step
+that is finished beside the next one is staged after its rows are read. From then on it can be finished
+without the rows. A commit makes the step's results and state visible. It is put in place atomically,
+and only if it does not exist yet. Readers see only files that a commit or a base names.
 
     intents/    of steps that are not committed yet
     staged/     the step that is being finished
@@ -52,7 +52,7 @@ class StreamLog:
         self._plans: dict[int, SharedPlan] = {}
         self._lock = threading.RLock()
         self._read: Commit | None = None
-        """The last commit as it was last read or put: later deltas are folded into it."""
+        """The last commit that was read or put; later deltas are folded into it."""
 
     def folder(self, kind: str) -> str:
         return f"{self._folder}/{kind}"
@@ -67,16 +67,16 @@ class StreamLog:
                 base = self._newest_base()
                 self._read = self._base_commit(base) if base else None
                 return self._read
-            known = self._read
-            if known is None or known.name > names[-1] or known.name not in names:
+            commit = self._read
+            if commit is None or commit.name > names[-1] or commit.name not in names:
                 base = self._newest_base()
-                known = self._base_commit(base) if base else None
+                commit = self._base_commit(base) if base else None
             for name in names:
-                if known is None or name > known.name:
+                if commit is None or name > commit.name:
                     path = self._path("commits", name)
-                    known = folded(self._commit_body(name), known, path)
-            self._read = known
-            return known
+                    commit = folded(self._commit_body(name), commit, path)
+            self._read = commit
+            return commit
 
     @property
     def begun(self) -> bool:
@@ -85,18 +85,18 @@ class StreamLog:
         return last is not None or self.staged(None) is not None
 
     def put_commit(self, commit: Commit, before: Commit | None) -> None:
-        """Put a commit in place after the one before it; refused if the step is committed already."""
+        """Put a commit in place after the one before it. A committed step is refused."""
         body = to_json(delta(commit, before))
         if not self.storage.put_new(self._path("commits", commit.name), body):
             raise CheckpointError(
-                "SPARK_CHECKPOINT", detail=f"step {commit.name} is committed already"
+                "SPARK_CHECKPOINT", detail=f"step {commit.name} is already committed"
             )
         with self._lock:
             self._read = commit
 
     def steps_after(self, position: Position | None) -> list[dict[str, Any]]:
-        """The commits after a position as they are stored, oldest first: what they published and
-        counted is their own. Without a position, all that are still there."""
+        """The stored commits after a position, oldest first. What a commit published and counted
+        belongs to that step alone. Without a position, all stored commits."""
         names = self._names("commits")
         return [
             self._commit_body(name) for name in names if position is None or name > position.step
@@ -107,8 +107,8 @@ class StreamLog:
         return sum(name > step for name in self._names("commits"))
 
     def put_base(self, commit: Commit, results: Sequence[Entry], merged: Sequence[Entry]) -> None:
-        """Write down a whole commit with all result files up to it, and the files that were merged
-        into others and go with the next base."""
+        """Write a whole commit with all result files up to it. `merged` are the files that were merged
+        into others; they are deleted after the next base."""
         body = {"format": FORMAT, "commit": encoded(commit)}
         body |= {"results": list(results), "merged": list(merged)}
         self.storage.put(self._path("bases", commit.name), to_json(body))
@@ -128,7 +128,7 @@ class StreamLog:
         return files
 
     def all_result_files(self) -> list[Entry]:
-        """Also those that were merged and wait to be deleted."""
+        """All committed result files, and those that were merged and wait to be deleted."""
         files = self.result_files()
         for name in self._names("bases"):
             files += self._base(name)["merged"]
@@ -158,7 +158,7 @@ class StreamLog:
     # intents and staged steps
 
     def intent(self, batch: int) -> Intent | None:
-        return self._found(Intent, self._path("intents", f"{batch:012d}"))
+        return self._read_if_there(Intent, self._path("intents", f"{batch:012d}"))
 
     def put_intent(self, intent: Intent) -> None:
         self.storage.put(self._path("intents", f"{intent.batch:012d}"), to_json(encoded(intent)))
@@ -171,13 +171,15 @@ class StreamLog:
 
     def staged(self, last: Commit | None) -> Staged | None:
         """The micro-batch after the last commit, if it is staged."""
-        return self._found(Staged, self._path("staged", f"{last.batch + 1 if last else 0:012d}"))
+        return self._read_if_there(
+            Staged, self._path("staged", f"{last.batch + 1 if last else 0:012d}")
+        )
 
     def put_staged(self, staged: Staged) -> None:
         self.storage.put(self._path("staged", f"{staged.batch:012d}"), to_json(encoded(staged)))
 
     def delete_staged(self, batch: int) -> None:
-        """Forget that a micro-batch was staged; it is committed."""
+        """Delete the record of a staged micro-batch, which is committed now."""
         self.storage.delete(self._path("staged", f"{batch:012d}"))
 
     # plans
@@ -203,8 +205,8 @@ class StreamLog:
     # pruning
 
     def prune(self, last: Commit, passed: str | None = None) -> None:
-        """Delete commits, intents, plans and bases that nothing needs any more. Commits after
-        `passed` are kept: a follower has not consumed them."""
+        """Delete commits, intents, plans and bases that are no longer needed. Commits after `passed`
+        are kept, because a follower has not consumed them."""
         base = self._newest_base() or ""
         needed_from = base if passed is None else min(base, passed)
         for name in self._names("commits")[:-KEPT_COMMITS]:
@@ -230,7 +232,7 @@ class StreamLog:
                 self._plans.pop(version, None)
 
     def _delete_base(self, name: str) -> None:
-        """Delete an old base and the result files that it had merged into others."""
+        """Delete an old base, and the result files that it lists as merged into others."""
         for entry in self._base(name)["merged"]:
             results = Storage(entry["root"] or f"{self.storage.uri}/results")
             results.delete(entry["name"])
@@ -245,7 +247,7 @@ class StreamLog:
         files = self.storage.names(f"{self._folder}/{kind}")
         return sorted(file[:-5] for file in files if file.endswith(".json") and file[0] != ".")
 
-    def _found(self, kind: type[T], path: str) -> T | None:
+    def _read_if_there(self, kind: type[T], path: str) -> T | None:
         if not self.storage.exists(path):
             return None
         return decoded(kind, self.storage.read_json(path), path)

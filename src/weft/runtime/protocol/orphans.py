@@ -1,4 +1,4 @@
-"""Files that nothing names: what an attempt at a step left behind, and folders that are empty by now."""
+"""Files that nothing names: what an attempt at a step left behind, and folders that became empty."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 
 _OF_STEPS = ("state", "published", "pending", "handoff")
-"""Folders in which names begin with that of their step."""
+"""Folders in which every name begins with the name of its step."""
 
 
 def remove_attempts(log: StreamLog, work: StepWork) -> None:
-    """Delete what earlier attempts at a step wrote, but for the files that it goes on with."""
+    """Delete what earlier attempts at a step wrote, except the files that the step goes on with."""
     kept = tuple(entry["name"] for entry in (*work.files, *work.published))
     for kind in _OF_STEPS:
         folder = log.folder(kind)
@@ -23,7 +23,7 @@ def remove_attempts(log: StreamLog, work: StepWork) -> None:
 
 
 def remove_old_folders(log: StreamLog, commit: Commit) -> None:
-    """Delete the folders of steps before a commit of which it names no file."""
+    """Delete the folders of earlier steps in which the commit names no file."""
     folder = log.folder("state")
     used = {entry["name"].removeprefix(f"{folder}/").split("/")[0] for entry in commit.state}
     for name in log.storage.names(folder):

@@ -1,9 +1,9 @@
 """What a stream publishes: the rows that followers need, as files that its commits name.
 
-A step writes the rows of every publication that is wanted, each selected and projected as its
-follower asked, before it is staged or committed. A published file stays until every follower has
-consumed its step and none retains it. Steps that no follower has consumed yet are bounded: at the
-bound the stream waits before it begins another one.
+Before a step is staged or committed, it writes the rows of every wanted publication, selected and
+projected as the follower needs them. A published file stays until its follower has consumed the step
+and no longer retains the file. The number of steps that a follower has not consumed is bounded: at the
+bound the stream waits before it begins another step.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Consumer:
 
 
 class Publisher:
-    """Writes a stream's publications, and deletes what nobody needs any more."""
+    """Writes a stream's publications, and deletes files that are no longer needed."""
 
     def __init__(self, log: StreamLog, consumers: Sequence[Consumer], tasks: int) -> None:
         self._log, self._consumers, self._tasks = log, tuple(consumers), tasks
@@ -88,17 +88,17 @@ class Publisher:
                 )
 
     def unconsumed(self) -> int:
-        """How many committed steps the slowest follower that wants rows has not consumed."""
+        """How many committed steps the slowest follower has not consumed; 0 if nobody waits."""
         slowest = self.passed()
         return 0 if slowest is None else self._log.commits_after(slowest)
 
     def passed(self) -> str | None:
-        """The step up to which all followers that want rows have consumed; None without any."""
+        """The step up to which all waiting followers have consumed; None if nobody waits."""
         waiting = self._waiting_for()
         return min((c.consumed(self._log.stream) for c in waiting), default=None)
 
     def _waiting_for(self) -> list[Consumer]:
-        """Followers that still have something to consume: rows that are wanted, or published."""
+        """The followers that want rows, or have not consumed all published ones."""
         return [
             consumer
             for consumer in self._consumers
@@ -112,21 +112,21 @@ class Publisher:
         return any(name.endswith(suffix) and name[:12] > consumed for name in names)
 
     def clean(self) -> None:
-        """Delete published files that every follower has consumed and none retains."""
+        """Delete published files that their follower has consumed and does not retain."""
         with self._lock:
             folder = self._log.folder(PUBLISHED)
             for consumer in self._consumers:
                 consumed = consumer.consumed(self._log.stream)[:12]
                 in_use = {name.rsplit("/", 2)[1] for name in consumer.retained()}
                 for name in self._log.storage.names(folder):
-                    mine = name.endswith(f"-{consumer.publication.name}")
-                    if mine and name[:12] <= consumed and name not in in_use:
+                    for_consumer = name.endswith(f"-{consumer.publication.name}")
+                    if for_consumer and name[:12] <= consumed and name not in in_use:
                         self._log.storage.delete(f"{folder}/{name}")
 
 
 def described(log: StreamLog, target: str, publication: str, time_column: str) -> list[Entry]:
     """The manifest entries of published files that hold rows."""
-    names = [f"{target}/{n}" for n in log.storage.names(target) if n.endswith(".parquet")]
+    names = [f"{target}/{file}" for file in log.storage.names(target) if file.endswith(".parquet")]
     log.storage.settle_folder(target)
     entries = (_described(log, name, time_column) for name in names)
     return [{**entry, "publication": publication} for entry in entries if entry["rows"]]

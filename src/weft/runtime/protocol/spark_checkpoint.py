@@ -1,4 +1,4 @@
-"""Spark's own checkpoint of a stream, inside weft's: which micro-batches it has planned, of what rows."""
+"""Spark's own checkpoint of a stream, inside weft's: the planned micro-batches and their offsets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from weft.runtime.settings import session_settings
 
 
 class SparkCheckpoint:
-    """What Spark has written down of its streaming query."""
+    """What Spark has stored about its streaming query."""
 
     def __init__(self, storage: Storage, folder: str, stream: str) -> None:
         self._storage, self._folder, self._stream = storage, folder, stream
 
     @property
     def path(self) -> str:
-        """Where it is, as Spark names it."""
+        """Its path, as Spark takes it."""
         return self._storage.spark_path(self._folder)
 
     @property
@@ -32,12 +32,12 @@ class SparkCheckpoint:
         return self._storage.exists(f"{self._folder}/offsets/{batch}")
 
     def offsets(self, batch: int) -> str:
-        """A digest of the offsets of a planned batch: the same for the same rows."""
+        """A digest of the offsets of a planned batch; equal digests mean equal rows."""
         data = self._storage.read(f"{self._folder}/offsets/{batch}")
         return hashlib.sha256(data).hexdigest()
 
     def check_unused(self) -> None:
-        """Refuse one that has finished batches, for a stream of which weft has none."""
+        """Refuse a checkpoint in which Spark has finished batches, if weft has none of the stream."""
         if self._batches("commits"):
             detail = f"Spark has finished batches of '{self._stream}', weft has none"
             raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
@@ -46,14 +46,14 @@ class SparkCheckpoint:
             self._storage.delete(self._folder)
 
     def check(self, step: Commit | Staged) -> None:
-        """Refuse one that does not belong to the stream's last step."""
+        """Refuse a checkpoint that does not belong to the stream's last step."""
         if not self._batches("offsets"):
             detail = f"that of stream '{self._stream}' is gone, weft is at batch {step.batch}"
             raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
         self.check_query(step)
 
     def check_query(self, step: Commit | Staged) -> None:
-        """Refuse one of another streaming query than the stream's last step was run by."""
+        """Refuse a checkpoint of another streaming query than the one that ran the last step."""
         if step.spark_query != self.query:
             detail = "it belongs to another streaming query"
             raise CheckpointError("SPARK_CHECKPOINT", detail=detail)
@@ -65,6 +65,6 @@ class SparkCheckpoint:
 def check_session(step: Commit | Staged, spark: SparkSession) -> None:
     """Refuse a session whose settings would change results."""
     for setting, now in session_settings(spark).items():
-        found = step.settings[setting]
-        if found != now:
-            raise CheckpointError("SETTINGS_CHANGED", setting=setting, found=found, now=now)
+        before = step.settings[setting]
+        if before != now:
+            raise CheckpointError("SETTINGS_CHANGED", setting=setting, found=before, now=now)

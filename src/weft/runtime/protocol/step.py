@@ -19,13 +19,13 @@ from weft.runtime.protocol.commits import Entry, Kind, step_name
 
 
 class Halted(Exception):
-    """Spark's query is being stopped; the batch is left for the next start."""
+    """Spark's query is being stopped. The batch will run after the next start."""
 
 
 @contextmanager
 def answering_spark() -> Iterator[None]:
-    """For what Spark calls. It is told of an `Exception` only; of a SystemExit, say, it would never
-    hear, and wait for ever."""
+    """For functions that Spark calls. Spark learns only of an `Exception`. After any other error, such
+    as SystemExit, it would wait for ever."""
     try:
         yield
     except Exception:
@@ -35,7 +35,7 @@ def answering_spark() -> Iterator[None]:
 
 
 class StepFailed(Exception):
-    """Queries that failed on their own data; the step is run again without them."""
+    """Some queries failed on their own data; the step is run again without them."""
 
     def __init__(self, failures: Mapping[str, QueryFailure]) -> None:
         super().__init__(", ".join(failures))
@@ -44,7 +44,7 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """What a finished step reports; times in seconds, event times in microseconds."""
+    """What a finished step reports. Durations are in seconds, event times in microseconds."""
 
     stream: str
     batch: int
@@ -84,7 +84,7 @@ class StepWork:
     spark: SparkSession
     rows: DataFrame | None
     own_session: bool = True
-    """Whether the session is Spark's copy for the stream, whose settings may be changed."""
+    """Whether the session is Spark's copy for the stream; only then may its settings be changed."""
     attempt: str = field(default_factory=lambda: StepWork.new_attempt())
     started: float = field(default_factory=time.perf_counter)
     durations: dict[str, float] = field(default_factory=dict)
@@ -93,11 +93,11 @@ class StepWork:
     """What the engine wrote when it read the rows."""
     published: list[Entry] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """Queries that were left out, each with its error."""
+    """The queries that were left out, with their errors."""
     keeps_rows: bool = False
-    """Whether the engine needs the rows after the commit, too."""
+    """Whether the engine still needs the rows after the commit."""
     scratch: object = None
-    """What the engine has computed from the files; kept if the step is computed again."""
+    """What the engine has computed from the files. It is kept when the step is computed again."""
 
     @property
     def name(self) -> str:
@@ -105,14 +105,14 @@ class StepWork:
 
     @staticmethod
     def new_attempt() -> str:
-        """A name of its own for what one attempt at a step writes."""
+        """A unique name for the files of one attempt at a step."""
         return uuid.uuid4().hex[:12]
 
     def count(self, name: str) -> int:
         return int(self.counted.get(name) or 0)
 
     def again(self) -> StepWork:
-        """The same step from the beginning, with file names of its own."""
+        """The same step from the beginning, with new file names."""
         return StepWork(
             self.batch,
             self.kind,

@@ -1,19 +1,19 @@
 """The protocol of a step, once for every engine (DESIGN sections 4.2 and 4.5).
 
-A step is a micro-batch, a flush, or what a follower consumes at once. In this order, so that a crash
-at any moment loses nothing and repeats nothing:
+A step is a micro-batch, a flush, or what a follower consumes at once. Its parts run in this order, so
+that a crash at any moment loses nothing and repeats nothing:
 
     1. admit      the lease is ours; the step is the next one (`leader`, `follower`)
     2. intent     plan version, watermarks, inputs and settings of the step are fixed
     3. read       the engine turns rows into files of its own; rows for followers are published
-    4. stage      all that is needed from here on is written down, the rows are no longer needed
-    5. compute    the engine gives results, from files alone
+    4. stage      all that is needed to finish is written; the rows are no longer needed
+    5. compute    the engine computes results from files alone
     6. sink       results are written; files stay invisible
     7. commit     one file, put in place atomically, makes state and results visible
-    8. clean up   expired files go, old commits are pruned, a base is made now and then
+    8. clean up   expired files and old commits are deleted, a base is written now and then
 
-From 5 on a step runs beside 1 to 3 of the next one (docs/decisions/0008). It need not: where it
-does not, there is no 4, and a crash before the commit runs the step again from its rows.
+Parts 5 to 8 may run beside parts 1 to 3 of the next step (docs/decisions/0008). If they do not, part 4
+is left out, and after a crash before the commit the step runs again from its rows.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Origin:
 
     spark_query: str = ""
     offsets: str = ""
-    """A digest of Spark's offsets: the same for the same rows."""
+    """A digest of Spark's offsets; equal digests mean equal rows."""
     inputs: Mapping[str, Position] = field(default_factory=dict)
 
 
@@ -68,18 +68,18 @@ class Stepper:
         self.lock = threading.RLock()
         self.last = log.last()
         self.staged = log.staged(self.last)
-        """The step that is not finished yet: under way, or left by a process that ended."""
+        """The staged step that is not finished: under way, or left by a process that ended."""
         self._finisher = Finisher(f"weft-finish-{log.stream}")
         self._threads: set[int] = set()
-        """Those on which a step, or the end of one, is under way."""
+        """The threads that run a step, or the second half of one."""
         self._committed_at = 0.0
         self._resuming = True
-        """Until its first step: an earlier process may have left something behind. A stepper that
-        fails is not used again."""
+        """True until the first step, because an earlier process may have left files behind. A stepper
+        that fails is not used again."""
 
     @property
     def head(self) -> Commit | Staged | None:
-        """Where the log stands: the step that the next one goes by, finished or not."""
+        """The step that the next one follows, finished or not."""
         return self.staged or self.last
 
     @property
@@ -89,12 +89,12 @@ class Stepper:
 
     @property
     def sequence(self) -> int:
-        """The id of the step under way as sinks see it: as in Spark, a flush counts as a batch."""
+        """The id of the step under way for sinks. As in Spark, a flush counts as a batch."""
         return self.last.sequence + 1 if self.last else 0
 
     @property
     def left_staged(self) -> bool:
-        """Whether a process that ended left a staged step that nobody finishes yet."""
+        """Whether an earlier process left a staged step that nobody is finishing yet."""
         return self.staged is not None and not self._finisher.begun
 
     @contextmanager
@@ -110,7 +110,7 @@ class Stepper:
                 self._threads.discard(thread)
 
     def verify(self) -> None:
-        """Refuse to go on with files that are not the ones the log names."""
+        """Check that all files are the ones that the log names."""
         files = (
             [entry for entries in self.last.live.values() for entry in entries] if self.last else []
         )
@@ -123,27 +123,27 @@ class Stepper:
 
     @contextmanager
     def between_steps(self) -> Iterator[None]:
-        """Waits for the steps under way; none begins inside the block."""
+        """Waits for the steps under way. No step begins inside the block."""
         with self.lock:
             self._finisher.join()
             yield
 
     def settle(self) -> None:
-        """Wait until all steps are finished; raises what ended the last one, if it failed."""
+        """Wait until all steps are finished. If the last one failed, its error is raised."""
         with self.lock:
             if self._finisher.begun:
                 self._finisher.wait()
                 self.staged = None
 
     def raise_failed(self) -> None:
-        """Raise what ended a step that was being finished beside others, if it failed."""
+        """Raise the error of a step that failed while it was finished beside the next one."""
         if self._finisher.error is not None:
             raise self._finisher.error
 
     # steps
 
     def resume(self, spark: SparkSession) -> None:
-        """Finish the step that an ended process left staged."""
+        """Finish the staged step that an earlier process left."""
         staged = self.staged
         if staged is None or self._finisher.begun:
             return
@@ -157,7 +157,7 @@ class Stepper:
     def run(
         self, work: StepWork, intended: Callable[[int], Intent], origin: Callable[[Intent], Origin]
     ) -> None:
-        """Run a step; `intended` makes its intent under a plan version, if it has none yet."""
+        """Run a step. If it has no intent yet, `intended` makes one for a plan version."""
         self._lease.check()
         if self._resuming:
             self._remove_attempts(work)
@@ -176,7 +176,7 @@ class Stepper:
             self._finish(work, intent, origin(intent))
 
     def _remove_attempts(self, work: StepWork) -> None:
-        """Delete what an earlier attempt at a step left behind, but for what it staged."""
+        """Delete what an earlier attempt at a step left behind, except what it staged."""
         remove_attempts(self.log, work)
         self._remove_results(work)
 
@@ -199,7 +199,7 @@ class Stepper:
         head = self.head
         if head is not None and self.engine.stands(head, self.last):
             return head.plan_version
-        self.settle()  # the step under way may be leaving out the same queries
+        self.settle()  # the step under way may leave out the same queries
         head = self.head
         if head is not None and self.engine.stands(head, self.last):
             return head.plan_version
@@ -208,13 +208,13 @@ class Stepper:
         return version
 
     def _up_to_date(self, work: StepWork, intent: Intent) -> Intent:
-        """The intent under the plan of the step before, if that had to leave out queries while this
-        one was begun; its nodes are the same."""
+        """The intent with the plan of the last step, if that is newer: the last step left out queries
+        after this one had begun. The nodes of both plans are the same."""
         if self.last is None or intent.plan_version >= self.last.plan_version:
             return intent
-        return self._under(work, intent, self.last.plan_version)
+        return self._with_plan(work, intent, self.last.plan_version)
 
-    def _under(self, work: StepWork, intent: Intent, version: int) -> Intent:
+    def _with_plan(self, work: StepWork, intent: Intent, version: int) -> Intent:
         intent = replace(intent, plan_version=version)
         self._put_intent(work, intent)
         return intent
@@ -226,7 +226,7 @@ class Stepper:
     # 3. and 4.
 
     def _read(self, work: StepWork, intent: Intent) -> tuple[StepWork, Intent]:
-        """Let the engine read the step's rows; without queries that fail on them."""
+        """Let the engine read the step's rows. Queries that fail on them are left out."""
         while True:
             reach("after_intent")
             if work.kind == "flush":
@@ -239,7 +239,7 @@ class Stepper:
                 intent = self._up_to_date(work, intent)
                 names = list(failed.failures)
                 version = self.engine.replanned(names, intent.plan_version, self.last)
-                intent = self._under(work, intent, version)
+                intent = self._with_plan(work, intent, version)
                 self._remove_attempts(work)
                 work = work.again()
                 continue
@@ -251,7 +251,7 @@ class Stepper:
             return work, intent
 
     def _stage(self, work: StepWork, intent: Intent, origin: Origin) -> None:
-        """Write down all that is needed to finish the step, whatever happens to this process."""
+        """Write all that is needed to finish the step, even by another process."""
         self.staged = staged = Staged(
             intent=intent,
             spark_query=origin.spark_query,
@@ -282,14 +282,14 @@ class Stepper:
             self._finish(work, intent, origin)
 
     def _finish(self, work: StepWork, intent: Intent, origin: Origin) -> None:
-        """From the files to the commit; without queries that fail in the engine."""
+        """Compute from the files, and commit. Queries that fail in the engine are left out."""
         while True:
             try:
                 return self._finish_once(work, intent, origin)
             except StepFailed as failed:
                 self._quarantine(work, failed)
                 version = self.engine.left_out(list(failed.failures), intent.plan_version)
-                intent = self._under(work, intent, version)
+                intent = self._with_plan(work, intent, version)
                 if self.staged is not None:
                     self.staged = with_plan(self.staged, version)
                     self.log.put_staged(self.staged)

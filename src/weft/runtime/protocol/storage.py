@@ -1,8 +1,8 @@
 """Files of a checkpoint: written whole or not at all.
 
-Names are relative to the root, with '/' between parts. On a local file system a file put
-in place with `put_new` appears atomically and only if absent. Other file systems go through
-`pyarrow.fs`, where absence is checked before the write and the lease keeps writers apart.
+Names are relative to the root, with '/' between parts. On a local file system `put_new` puts a file in
+place atomically, and only if it does not exist yet. Other file systems are used through `pyarrow.fs`:
+there `put_new` checks first whether the file exists, and the lease keeps other writers away.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Storage:
         return bool(self.filesystem.get_file_info(self.path(name)).type != fs.FileType.NotFound)
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, sorted; none if there is no such folder."""
+        """The sorted names of the files in a folder; empty if the folder does not exist."""
         selector = fs.FileSelector(self.path(folder), allow_not_found=True)
         return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
 
@@ -69,7 +69,7 @@ class Storage:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[None]:
-        """Makes the failures of a write errors of weft: a full disk, a folder without rights."""
+        """Turns the failures of a write, such as a full disk or missing rights, into weft's errors."""
         try:
             yield
         except OSError as error:
@@ -89,7 +89,7 @@ class Storage:
             self._sync_parent(name)
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write a file in one piece if there is none; whether it was written."""
+        """Write a file in one piece if it does not exist; whether it was written."""
         if not self.local:
             if self.exists(name):
                 return False
@@ -108,7 +108,7 @@ class Storage:
         return True
 
     def delete(self, name: str) -> None:
-        """Delete a file, or a folder with all that is in it; nothing if it is not there."""
+        """Delete a file, or a folder with its contents, if it exists."""
         info = self.filesystem.get_file_info(self.path(name))
         if info.type == fs.FileType.Directory:
             self.filesystem.delete_dir(self.path(name))
@@ -125,7 +125,7 @@ class Storage:
         return {"name": name, "size": size, "checksum": checksum}
 
     def settled(self, name: str) -> dict[str, Any]:
-        """Size and checksum of a file that another program wrote, which is on disk from now on."""
+        """Make a file that another program wrote durable; its size and checksum."""
         if self.local:
             self._sync(self.path(name))
         return self.describe(name)
@@ -141,8 +141,8 @@ class Storage:
         name = entry["name"]
         if not self.exists(name):
             raise CheckpointError("DAMAGED", path=name, detail="the file is missing")
-        found = self.describe(name)
-        if found["size"] != entry["size"] or found["checksum"] != entry["checksum"]:
+        actual = self.describe(name)
+        if actual["size"] != entry["size"] or actual["checksum"] != entry["checksum"]:
             raise CheckpointError("DAMAGED", path=name, detail="its checksum differs")
 
     def read_table(self, name: str, columns: list[str] | None = None) -> pa.Table:
@@ -156,9 +156,9 @@ class Storage:
             raise CheckpointError("DAMAGED", path=self.path(name), detail=detail) from error
 
     def write_table(self, name: str, table: pa.Table) -> dict[str, Any]:
-        """Write a Parquet file and describe it. Readers see plain types, also of columns that are
-        dictionaries in memory. Numbers of eight bytes, mostly all different, are written without a
-        dictionary, which halves the time."""
+        """Write a Parquet file and describe it. Readers see plain types, even for columns that are
+        dictionaries in memory. Numbers of eight bytes are mostly all different: they are written
+        without a dictionary, which halves the time."""
         repeated = [f.name for f in table.schema if f.type not in (pa.int64(), pa.float64())]
         with self.writing(name):
             self._make_parent(name)
