@@ -161,7 +161,9 @@ def test_a_wrong_query_leaves_nothing_behind(ran: Path, tmp_path: Path) -> None:
     result = weft("register", ran, "bad", bad)
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()
-    assert line.startswith("[UNKNOWN_COLUMN] query 'bad', line 2, column 3: 'prize' is not a column")
+    assert line.startswith(
+        "[UNKNOWN_COLUMN] query 'bad', line 2, column 3: 'prize' is not a column"
+    )
     assert not (ran / "queries" / "bad.sql").exists()
     assert "bad" not in weft("list", ran).stdout
     taken = tmp_path / "taken.sql"
