@@ -144,10 +144,10 @@ def test_a_failed_query_is_resumed_by_command(tmp_path: Path, no_spark: None) ->
     running = weft("resume", folder, "first")
     assert running.exit_code == 1 and "'first' is active" in running.stderr
     for status in ("quarantined", "rejected"):
-        before = catalog.fingerprint()
+        before = catalog.revision()
         catalog.set_status(record.change, status, "it failed")
-        failed = catalog.fingerprint()
+        failed = catalog.revision()
         assert weft("resume", folder, "first").stdout == "resumed first\n"
         assert catalog.find("first").status == "active"
         assert catalog.find("first").detail == ""
-        assert before != failed != catalog.fingerprint(), "a process that runs it must notice"
+        assert before != failed != catalog.revision(), "a process that runs it must notice"

@@ -155,11 +155,11 @@ def test_another_process_resumes_a_fallback_that_goes_on_where_it_failed(
         run.processAllAvailable()
         assert rows_of(w, "plain") == [("a", 1), ("a", 2)]
         w._registry.quarantine(handle._record.id, "as if it had failed")
-        w._sync()
+        w._supervisor.sync()
         assert run.fallback_ids == set()
         put_rows(tmp_path / "input", 2, [(3, "a", 3)])
         Catalog(f"sqlite:///{tmp_path / 'checkpoint' / 'catalog.db'}").resume("plain")
-        w._sync()
+        w._supervisor.sync()
         assert run.fallback_ids == {handle._record.id}
         run.processAllAvailable()
     finally:
