@@ -28,10 +28,10 @@ FAILING = {
 }
 BEFORE: list[list[Row]] = [[(1, "a", 1), (2, "a", POISON)], [(12, "a", 2), (13, "a", 3)]]
 """The second batch makes the window of the poison due, and belongs to the next one."""
-WITHOUT: list[Row] = [(14, "a", 4), (21, "a", 5)]
+WITHOUT: list[Row] = [(14, "a", 4), (16, "a", 5)]
 """Comes while the query is quarantined."""
 AFTER: list[list[Row]] = [
-    [(15, "a", 6), (23, "a", 8), (31, "a", 9)],
+    [(17, "a", 6), (23, "a", 8), (31, "a", 9)],
     [(33, "a", 1), (41, "a", 2), (42, "a", 3)],
     [(52, "a", 4)],
     [(70, "a", 5)],
