@@ -159,6 +159,7 @@ def test_another_process_resumes_a_fallback_that_goes_on_where_it_failed(
         assert run.fallback_ids == set()
         put_rows(tmp_path / "input", 2, [(3, "a", 3)])
         Catalog(f"sqlite:///{tmp_path / 'checkpoint' / 'catalog.db'}").resume("plain")
+        w._registry.look()
         w._supervisor.sync()
         assert run.fallback_ids == {handle._record.id}
         run.processAllAvailable()
