@@ -229,7 +229,7 @@ def test_small_files_become_few_in_the_order_of_batches(
     assert table.column("list").to_pylist() == [[v, v + 1] for v in range(14)]
     bound = w._registry.of(w.query("types")._record)
     assert isinstance(bound, Fallback)
-    assert rows.dtypes == w._fallback_frame(bound).dtypes
+    assert rows.dtypes == w._registry.fallback_frame(bound).dtypes
 
 
 def test_what_was_dropped_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_what_was_dropped_leaves_nothing(spark: SparkSession, tmp_path: Path) ->
         running.processAllAvailable()
         assert len(list((tmp_path / "out" / "fallback").iterdir())) == 3
         w.drop("first")
-        w._sync()
+        w._supervisor.sync()
         assert len(list((tmp_path / "out" / "fallback").iterdir())) == 2
         assert len(list((tmp_path / "checkpoint" / "fallback").iterdir())) == 2
     finally:
@@ -328,12 +328,12 @@ def test_keep_is_an_interval(spark: SparkSession, tmp_path: Path, value: Any) ->
         weft.Weft(spark, tmp_path / "checkpoint", keep=value)
 
 
-@pytest.mark.parametrize("found", ["parquet", "out", 7, weft.sinks.parquet])
+@pytest.mark.parametrize("found", ["parquet", 7, weft.sinks.parquet])
 def test_what_is_no_sink_is_refused_before_anything_starts(
     spark: SparkSession, tmp_path: Path, found: Any
 ) -> None:
     w = opened(session(spark), tmp_path)
     w.register("plain", PLAIN)
-    with pytest.raises(weft.RunError, match=r"BAD_SINK.*weft\.sinks"):
+    with pytest.raises(weft.RunError, match=r"BAD_SETTING.*weft\.sinks"):
         w.start(sink=found)
     run(w)
