@@ -33,21 +33,37 @@ def opened_before(folder: Path) -> tuple[Path, Catalog]:
 
 
 def test_one_of_four_registers_the_name_and_the_others_change_nothing(tmp_path: Path) -> None:
+    """All four have found the name free before the first of them writes."""
     folder, catalog = opened_before(tmp_path / "project")
-    prepare = "import os\nfrom weft.cli.main import app"
-    act = (
-        "from pathlib import Path\n"
-        "folder = Path(sys.argv[1])\n"
-        "sql, *names = sys.argv[2:]\n"
-        "for name in names:\n"
-        "    file = folder / f'{name}-{os.getpid()}.sql'\n"
-        "    file.write_text(sql.replace('COUNT(*)', f'COUNT(*) + {os.getpid()}'))\n"
-        "    try:\n"
-        "        sys.argv[1:] = ['register', str(folder), name, str(file)]\n"
-        "        app()\n"
-        "    except SystemExit as end:\n"
-        "        print('exit', name, end.code, os.getpid(), flush=True)"
-    )
+    prepare = """
+import os, time
+from pathlib import Path
+from weft.cli.main import app
+from weft.cli.project import registration
+
+folder, sql, *names = sys.argv[1:]
+write = registration.write_query
+
+def write_together(queries, name, text):
+    arrived = Path(folder) / f"arrived-{name}"
+    arrived.mkdir(exist_ok=True)
+    (arrived / str(os.getpid())).touch()
+    while len(list(arrived.iterdir())) < 4:
+        time.sleep(0.001)
+    return write(queries, name, text)
+
+registration.write_query = write_together
+"""
+    act = """
+for name in names:
+    file = Path(folder) / f"{name}-{os.getpid()}.sql"
+    file.write_text(sql.replace("COUNT(*)", f"COUNT(*) + {os.getpid()}"))
+    sys.argv[1:] = ["register", folder, name, str(file)]
+    try:
+        app()
+    except SystemExit as end:
+        print("exit", name, end.code, os.getpid(), flush=True)
+"""
     names = [f"hot{number}" for number in range(5)]
     outcomes = race(prepare, act, [folder, PER_MINUTE, *names])
     for name in names:

@@ -18,7 +18,7 @@ def check_name(name: str, kind: str) -> None:
 
     >>> check_name("h" * 300, "query")
     Traceback (most recent call last):
-    weft.errors.CatalogError: [BAD_NAME] 'hhhhhhhhhhhhhhhhhhhh…' is no name for a query: \
+    weft.errors.CatalogError: [BAD_NAME] 'hhhhhhhhhhhhhhhhhhhh…' cannot be the name of a query: \
 it has 300 characters, and 128 are allowed
     """
     text = str(name)

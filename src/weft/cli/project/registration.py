@@ -40,21 +40,23 @@ def register(
     project = load(folder)
     check_name(name, "query")
     sql = _one_statement(file, name)
-    known, _ = read_queries(project.queries)
-    own = next((query for query in known if query.name == name), None)
-    if own is not None and not _is_same_file(own.path, file):
-        raise CatalogError("DUPLICATE_NAME", query=name, kind=f"query in {own.file}", name=name)
+    files, _ = read_queries(project.queries)
+    existing = next((query for query in files if query.name == name), None)
+    if existing is not None and not _is_same_file(existing.path, file):
+        raise CatalogError(
+            "DUPLICATE_NAME", query=name, kind=f"query in {existing.file}", name=name
+        )
     record = recorded(project)
     if record is not None and any(live.name == name for live in record.live()):
         raise CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
     if record is not None and _bound_without_spark(record, project, name, sql):
-        with _written(project, name, sql, own, record.live):
+        with _written(project, name, sql, existing, record.live):
             record.catalog.add_query(name, sql)
     else:
         with (
             session(project.name, project.spark) as spark,
             open_weft(spark, project) as weft,
-            _written(project, name, sql, own, lambda: weft.queries),
+            _written(project, name, sql, existing, lambda: weft.queries),
         ):
             weft.register(name, sql)
     print(f"registered {name}")
@@ -68,17 +70,17 @@ def drop(
 ) -> None:
     """Remove a query and its file, also from a project that another process is running."""
     project = load(folder)
-    known, _ = read_queries(project.queries)
-    own = next((query for query in known if query.name == name), None)
+    files, _ = read_queries(project.queries)
+    existing = next((query for query in files if query.name == name), None)
     record = recorded(project)
     live = record.live() if record is not None else []
-    if record is not None and any(each.name == name for each in live):
+    if record is not None and any(query.name == name for query in live):
         record.catalog.drop_query(name)
-    elif own is None:
-        names = sorted({query.name for query in known} | {each.name for each in live})
+    elif existing is None:
+        names = sorted({query.name for query in files} | {query.name for query in live})
         raise CatalogError("UNKNOWN_QUERY", name=name, known=", ".join(names) or "none")
-    if own is not None:
-        remove_query(own)
+    if existing is not None:
+        remove_query(existing)
     print(f"dropped {name}")
 
 
@@ -87,14 +89,14 @@ def _one_statement(file: str, name: str) -> str:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ProjectError("PROJECT", detail=f"cannot read {file}: {error}") from None
-    found = list(statements(text))
-    if len(found) != 1:
-        detail = f"{file} holds {len(found)} queries; register takes a file with one"
+    parts = list(statements(text))
+    if len(parts) != 1:
+        detail = f"{file} holds {len(parts)} queries; register takes a file with one"
         raise ProjectError("PROJECT", query=name, detail=detail)
-    if found[0].name not in (None, name):
-        detail = f"{file} holds the query '{found[0].name}'"
+    if parts[0].name not in (None, name):
+        detail = f"{file} holds the query '{parts[0].name}'"
         raise ProjectError("PROJECT", query=name, detail=detail)
-    return found[0].sql if found[0].name else text
+    return parts[0].sql if parts[0].name else text
 
 
 def _is_same_file(path: Path, file: str) -> bool:
@@ -140,7 +142,7 @@ def _written(
     project: Project,
     name: str,
     sql: str,
-    own: QueryFile | None,
+    existing: QueryFile | None,
     live: Callable[[], Sequence[QueryRecord | QueryHandle]],
 ) -> Iterator[None]:
     """The query's file, gone again if the block fails.
@@ -149,7 +151,7 @@ def _written(
     change anything. A process that begins to run the project in between finds the file and
     registers the query itself; then the name is taken by the same query, and all is well.
     """
-    path = None if own is not None else write_query(project.queries, name, sql)
+    path = None if existing is not None else write_query(project.queries, name, sql)
     try:
         yield
     except BaseException as error:

@@ -69,9 +69,9 @@ class Bookkeeping:
             return
         body = self._storage.read_json(COPY)
         try:
-            found = int(body["format"])
-            if found > COPY_FORMAT:
-                raise CheckpointError("NEWER_FORMAT", path=COPY, found=found, known=COPY_FORMAT)
+            version = int(body["format"])
+            if version > COPY_FORMAT:
+                raise CheckpointError("NEWER_FORMAT", path=COPY, found=version, known=COPY_FORMAT)
             records = [QueryRecord(**record) for record in body["queries"]]
             last = int(body["last"])
         except (KeyError, TypeError, ValueError) as error:

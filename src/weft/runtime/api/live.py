@@ -41,13 +41,13 @@ class LiveQueries:
         """The live records as they were at most a tick ago; the same object until they change."""
         if self._catalog.in_transaction:
             return self._with_unwritten(self._catalog.live())
-        known = self._known
-        if known is None or self._changed_here:
+        records = self._known
+        if records is None or self._changed_here:
             return self.look()
         if self._clock() - self._looked_at < TICK_SECONDS:
-            return known
+            return records
         if not self._looking.acquire(blocking=False):
-            return known
+            return records
         try:
             return self._read()
         finally:

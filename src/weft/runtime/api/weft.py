@@ -321,8 +321,8 @@ def _check_unchanged(recorded: StreamSchema, now: StreamSchema) -> None:
     types = {field.name: field.type for field in now.fields}
     for field in recorded.fields:
         if types.get(field.name) != field.type:
-            found = types.get(field.name, "missing")
-            detail = f"column '{field.name}' was {field.type} and is {found}"
+            type_now = types.get(field.name, "missing")
+            detail = f"column '{field.name}' was {field.type} and is {type_now}"
             raise CheckpointError("STREAM_CHANGED", name=now.name, detail=detail)
     if recorded.time != now.time:
         detail = f"the event time was '{recorded.time}' and is '{now.time}'"
