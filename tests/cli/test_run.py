@@ -18,7 +18,7 @@ from rich.console import Console
 from tests.cli.support import PER_MINUTE, YAML, command, on_terminal, project, put_bids, weft
 
 from weft.cli.run.progress import Lines, LiveTable
-from weft.cli.run.running import follow
+from weft.cli.run.running import end_at_once, follow
 from weft.cli.run.stopping import ENDED_AT_ONCE, ENDING, stop_signal
 
 DIVIDES = "SELECT SUM(price DIV (auction - 1)) AS n FROM bids GROUP BY window(ts, '1 minute')"
@@ -66,12 +66,14 @@ def test_after_ctrl_c_a_terminal_is_told_how_it_ends() -> None:
 def test_a_second_ctrl_c_waits_for_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    running = StubRun(interrupted=True)
+    with pytest.raises(KeyboardInterrupt):
+        follow(running, Lines(), asked_to_stop())
+    assert running.stops == 1
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
-    running = StubRun(interrupted=True)
-    follow(running, Lines(), asked_to_stop())
+    end_at_once()
     assert codes == [130]
-    assert running.stops == 1
     assert capsys.readouterr().err.splitlines() == [ENDING, ENDED_AT_ONCE]
 
 

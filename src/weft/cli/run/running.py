@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from weft.catalog.store import QUARANTINED
 from weft.cli.check import bind_all, require_queries
@@ -54,7 +55,10 @@ def run_project(folder: Path, stages: Stages, *, available_now: bool, as_json: b
                 print(f"{counted(len(queries), 'query', 'queries')} ({changes})", flush=True)
             quarantined = Quarantined(weft)
             shown = display(f"weft {project.name}", as_json)
-            tally = follow(running, shown, stopping, quarantined.new)
+            try:
+                tally = follow(running, shown, stopping, quarantined.new)
+            except KeyboardInterrupt:
+                end_at_once()
         if not as_json:
             print(tally.summary())
         for line in quarantined.new():
@@ -88,8 +92,8 @@ class Quarantined:
 def _advice(folder: Path, names: list[str]) -> str:
     number = counted(len(names), "query is", "queries are")
     return (
-        f"{number} quarantined: correct the SQL in {folder}/queries and run again; "
-        "--keep-going exits with 0 all the same"
+        f"{number} quarantined: correct the SQL in {folder}/queries, or bring a query back as it is "
+        f"with `weft resume {folder} NAME`; --keep-going exits with 0 all the same"
     )
 
 
@@ -129,14 +133,14 @@ def follow(
                 running.stop()
             shown.update(tally, tally.add(running.recentProgress))
     except KeyboardInterrupt:
-        _end_at_once()
+        raise  # the second Ctrl-C: nothing is waited for
     except BaseException:
         running.stop()
         raise
     return tally
 
 
-def _end_at_once() -> None:
+def end_at_once() -> NoReturn:
     """Leave as a crash would. Ending Spark's threads in order would wait for the step."""
     print(ENDED_AT_ONCE, file=sys.stderr, flush=True)
     sys.stdout.flush()
