@@ -37,9 +37,9 @@ def models(request: pytest.FixtureRequest, points: list[SimulatedPoint]) -> Data
 
 def chosen(data: Data, optimizer: str, model: str) -> dict[tuple[str, int], Data]:
     return {
-        (each["guess"], each["seed"]): each
-        for each in data["series"]
-        if (each["optimizer"], each["model"]) == (optimizer, model)
+        (line["guess"], line["seed"]): line
+        for line in data["series"]
+        if (line["optimizer"], line["model"]) == (optimizer, model)
     }
 
 
@@ -155,18 +155,18 @@ def test_shared_alone_costs_more_under_triops(models: Data) -> None:
 def test_each_optimizer_beats_the_other_under_its_own_model_at_these_rates(models: Data) -> None:
     for key, series in chosen(models, "triweave", "triops").items():
         others = chosen(models, "weaveshare", "triops")[key]["normalized"]
-        assert all(own <= other for own, other in zip(series["normalized"], others))
+        assert all(ours <= other for ours, other in zip(series["normalized"], others))
 
 
 def test_best_is_run_on_the_drawn_guess_and_never_worse(models: Data) -> None:
     for model in ("twoops", "triops"):
-        found = chosen(models, "best", model)
-        assert list(found) == [(str(LITERAL), 1)]
-        for key, series in found.items():
+        best_lines = chosen(models, "best", model)
+        assert list(best_lines) == [(str(LITERAL), 1)]
+        for key, series in best_lines.items():
             for optimizer in ("shared", "weaveshare", "triweave"):
                 others = chosen(models, optimizer, model)[key]["normalized"]
-                for own, other in zip(series["normalized"], others):
-                    assert own <= other * (1 + 1e-9)
+                for ours, other in zip(series["normalized"], others):
+                    assert ours <= other * (1 + 1e-9)
 
 
 def test_charts_are_drawn_from_data_that_was_read_back(rates: Data, models: Data) -> None:
@@ -181,11 +181,11 @@ def test_every_guess_is_in_the_report_and_every_claim_judged(points: list[Simula
     assert len(claims) == 12
     for guess in QUICK.guesses:
         assert details.count(f"| {guess} |") == 2
-    assert all(each.ours and each.verdict and each.reason for each in claims)
+    assert all(claim.ours and claim.verdict and claim.reason for claim in claims)
 
 
 def test_a_figure_alone_has_only_its_claims(points: list[SimulatedPoint]) -> None:
-    texts = [each.claim for each in claims_and_details(QUICK, points, ["fig12"])[0]]
+    texts = [claim.claim for claim in claims_and_details(QUICK, points, ["fig12"])[0]]
     assert any("40 to 60 %" in text for text in texts)
     assert not any("figure 10" in text or "higher rates" in text for text in texts)
 
@@ -193,13 +193,13 @@ def test_a_figure_alone_has_only_its_claims(points: list[SimulatedPoint]) -> Non
 def test_what_the_loom_counts_is_what_the_models_predict(spark: Any) -> None:
     """A small run of the plans on Spark; `spark` is there so that it uses the session of the tests."""
     data = spark_data(quick=True, progress=lambda done, total, what: None)
-    assert [(each["optimizer"], each["model"]) for each in data["plans"]] == list(PLANS)
-    results = {each["results"] for each in data["plans"]}
+    assert [(plan["optimizer"], plan["model"]) for plan in data["plans"]] == list(PLANS)
+    results = {plan["results"] for plan in data["plans"]}
     assert len(results) == 1, "every plan gives as many results"
-    for each in data["plans"]:
-        predicted, counted = each["predicted"], each["counted"]
+    for plan in data["plans"]:
+        predicted, counted = plan["predicted"], plan["counted"]
         assert counted["level1"] == pytest.approx(predicted["level1"])
-        if each["model"] == "triops" and each["groups"] > 1:
+        if plan["model"] == "triops" and plan["groups"] > 1:
             assert counted["level2"] == pytest.approx(predicted["level2"], rel=0.1)
         assert 0.7 * predicted["level3"] <= counted["level3"] <= 1.05 * predicted["level3"]
     assert "counted" in spark_chart(data).to_json()

@@ -81,10 +81,10 @@ def test_results_are_those_of_a_plain_group_by(
     data: list[tuple[Any, ...]], tree: AggregateTree, table: Table, draw: st.DataObject
 ) -> None:
     held = {node: float(draw.draw(st.integers(0, 8))) for node in tree.intermediates()}
-    found, given_ = run(tree, held, data, table)
+    tree_run, given_ = run(tree, held, data, table)
     attributes = encode(given_, ATTRIBUTES)
-    assert set(found.results) == set(tree.queries())
-    for query, grouped in found.results.items():
+    assert set(tree_run.results) == set(tree.queries())
+    for query, grouped in tree_run.results.items():
         keys = sorted(query)
         columns = [attributes[name].decode(grouped.keys[name]).to_pylist() for name in keys]
         measures = [grouped.measures[name].tolist() for name in ("n", "s", "low", "high")]
@@ -99,12 +99,12 @@ def test_results_are_those_of_a_plain_group_by(
         sql = f"SELECT {listed + ', ' if keys else ''}{asked} FROM plain"
         expected = duckdb.sql(sql + (f" GROUP BY {listed}" if keys else "")).fetchall()
         if "d" in keys:
-            place = keys.index("d")
+            position = keys.index("d")
             ours = [
                 (
-                    *row[:place],
-                    None if row[place] is None else round(row[place].timestamp() * 1e6),
-                    *row[place + 1 :],
+                    *row[:position],
+                    None if row[position] is None else round(row[position].timestamp() * 1e6),
+                    *row[position + 1 :],
                 )
                 for row in ours
             ]
@@ -117,7 +117,7 @@ def row_by_row(
     tree: AggregateTree, held: dict[GroupBySet, float], data: list[tuple[Any, ...]]
 ) -> tuple[int, int]:
     """The paper's execution, written down: every eviction goes down at once."""
-    place = {name: number for number, name in enumerate(ATTRIBUTES)}
+    position_of = {name: number for number, name in enumerate(ATTRIBUTES)}
     content: dict[GroupBySet, OrderedDict[Any, None]] = {
         b.node: OrderedDict() for _, b in tree.walk()
     }
@@ -125,7 +125,7 @@ def row_by_row(
 
     def insert(branch: Branch, row: tuple[Any, ...], phase: int) -> None:
         counted[phase] += 1
-        key = tuple(normal(row[place[name]]) for name in sorted(branch.node))
+        key = tuple(normal(row[position_of[name]]) for name in sorted(branch.node))
         entries = content[branch.node]
         capacity = float("inf") if branch.asked else held[branch.node]
         if key in entries:
@@ -162,16 +162,16 @@ def test_operations_are_those_of_the_paper_row_by_row(
     data: list[tuple[Any, ...]], tree: AggregateTree, draw: st.DataObject
 ) -> None:
     held = {node: float(draw.draw(st.integers(0, 8))) for node in tree.intermediates()}
-    found, _ = run(tree, held, data, bounded)
-    assert (found.during, found.at_end) == row_by_row(tree, held, data)
+    tree_run, _ = run(tree, held, data, bounded)
+    assert (tree_run.during, tree_run.at_end) == row_by_row(tree, held, data)
 
 
 def test_a_table_of_colliding_buckets_evicts_any_other_group() -> None:
     tree = AggregateTree([Branch(frozenset("ab"), False, [Branch(frozenset("a"), True)])])
     data = [(1, "x", 0.0, 0, 1), (2, "x", 0.0, 0, 1), (1, "x", 0.0, 0, 1), (1, "x", 0.0, 0, 1)]
-    found, _ = run(tree, {frozenset("ab"): 1.0}, data, colliding)
-    assert (found.during, found.at_end) == (4 + 2, 1)
-    assert found.operations[frozenset("ab")].evicted == 2
+    tree_run, _ = run(tree, {frozenset("ab"): 1.0}, data, colliding)
+    assert (tree_run.during, tree_run.at_end) == (4 + 2, 1)
+    assert tree_run.operations[frozenset("ab")].evicted == 2
 
 
 def test_entries_are_rounded_down_and_never_negative() -> None:

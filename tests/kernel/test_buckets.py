@@ -25,18 +25,18 @@ ROWS = 400
 def values(type_: str, chance: random.Random) -> list[Any]:
     """Values at the limits, random ones, and NULL."""
     if type_ == "string":
-        known: list[Any] = list(TEXTS)
-        known += ["".join(chance.choices("aé𝄞~", k=chance.randrange(9))) for _ in range(40)]
+        choices: list[Any] = list(TEXTS)
+        choices += ["".join(chance.choices("aé𝄞~", k=chance.randrange(9))) for _ in range(40)]
     elif type_ in INTEGRAL_LIMITS:
-        known = [
+        choices = [
             *INTEGRAL_LIMITS[type_],
             *(chance.randint(*INTEGRAL_LIMITS[type_]) for _ in "x" * 40),
         ]
     else:
-        known = [value_of(each, type_) for each in LITERALS[type_]]
+        choices = [value_of(literal, type_) for literal in LITERALS[type_]]
     if type_ == "double":
-        known += [chance.uniform(-1e9, 1e9) for _ in range(40)]
-    return [chance.choice([*known, None]) for _ in range(ROWS)]
+        choices += [chance.uniform(-1e9, 1e9) for _ in range(40)]
+    return [chance.choice([*choices, None]) for _ in range(ROWS)]
 
 
 @pytest.fixture(scope="module")
@@ -53,19 +53,19 @@ def test_hashes_and_buckets_are_those_of_spark(spark: SparkSession, table: pa.Ta
     assert can_hash([table.schema.field(name).type for name in TYPES])
     frame = spark.createDataFrame(table)
     listed = [", ".join(f"`{name}`" for name in names) for names in keys]
-    columns = [f"hash({names}) AS h{place}" for place, names in enumerate(listed)]
-    columns += [f"pmod(hash({names}), 64) AS b{place}" for place, names in enumerate(listed)]
-    found = frame.coalesce(1).selectExpr(*columns).toArrow()
-    for place, names in enumerate(keys):
-        own = [table.column(name).combine_chunks() for name in names]
-        assert hashes(own).tolist() == found.column(f"h{place}").to_pylist(), names
-        assert buckets(own, ROWS, 64).tolist() == found.column(f"b{place}").to_pylist(), names
+    columns = [f"hash({names}) AS h{number}" for number, names in enumerate(listed)]
+    columns += [f"pmod(hash({names}), 64) AS b{number}" for number, names in enumerate(listed)]
+    hashed = frame.coalesce(1).selectExpr(*columns).toArrow()
+    for number, names in enumerate(keys):
+        arrays = [table.column(name).combine_chunks() for name in names]
+        assert hashes(arrays).tolist() == hashed.column(f"h{number}").to_pylist(), names
+        assert buckets(arrays, ROWS, 64).tolist() == hashed.column(f"b{number}").to_pylist(), names
 
 
 def test_parts_of_arrays_have_the_hashes_of_their_rows(table: pa.Table) -> None:
-    own = [table.column(name).combine_chunks() for name in TYPES]
-    whole = hashes(own)
-    assert hashes([each.slice(7, 100) for each in own]).tolist() == whole[7:107].tolist()
+    arrays = [table.column(name).combine_chunks() for name in TYPES]
+    whole = hashes(arrays)
+    assert hashes([array.slice(7, 100) for array in arrays]).tolist() == whole[7:107].tolist()
 
 
 def test_no_rows_and_no_keys() -> None:

@@ -25,7 +25,7 @@ def test_due_windows_are_those_that_end_in_the_step_and_hold_a_fragment(
     window: Window, before: int, length: int, complete_from: int, times: list[int]
 ) -> None:
     now = before + length
-    found = due_ends(window, before, now, complete_from, np.unique(times))
+    due = due_ends(window, before, now, complete_from, np.unique(times))
     must = [
         end
         for end in range(before + 1, now + 1)
@@ -33,7 +33,7 @@ def test_due_windows_are_those_that_end_in_the_step_and_hold_a_fragment(
         and end - window.range >= complete_from
         and any(end - window.range < time <= end for time in times)
     ]
-    ends = found.tolist()
+    ends = due.tolist()
     assert ends == sorted(set(ends))
     assert set(must) <= set(ends)
     for end in ends:
@@ -56,8 +56,8 @@ def test_windows_of_many_queries_are_those_of_each(
         for index, (window, complete) in enumerate(queries)
         for end in due_ends(window, before, now, complete, ends).tolist()
     ]
-    found = zip(due.queries.tolist(), due.starts.tolist(), due.ends.tolist(), strict=True)
-    assert list(found) == expected
+    listed = zip(due.queries.tolist(), due.starts.tolist(), due.ends.tolist(), strict=True)
+    assert list(listed) == expected
 
 
 @given(windows(), st.integers(-50, 50), st.lists(st.integers(-60, 60), min_size=1, max_size=8))
@@ -66,14 +66,14 @@ def test_late_pairs_count_every_closed_window_of_every_row(
 ) -> None:
     """A fragment ending at f is in the windows that end in [f, f + range)."""
     counts = list(range(1, len(times) + 1))
-    found = late_pairs(window, before, np.array(times), np.array(counts))
+    pairs = late_pairs(window, before, np.array(times), np.array(counts))
     expected = sum(
         count
         for time, count in zip(times, counts, strict=True)
         for end in range(time, time + window.range)
         if end <= before and (end - window.end_residue) % window.slide == 0
     )
-    assert found == expected
+    assert pairs == expected
 
 
 def test_a_jump_over_an_empty_century_lists_only_windows_with_fragments() -> None:

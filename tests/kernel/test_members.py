@@ -66,8 +66,8 @@ def shards_of(
             for some in combinations(parts, size):
                 meaning.setdefault(predicate(joined(some)).sql, joined(some))
     columns = [
-        np.array([class_of(row[own.attribute.strip("`")], own) for row in rows], np.int32)
-        for own in node.signature.cuts
+        np.array([class_of(row[cut.attribute.strip("`")], cut) for row in rows], np.int32)
+        for cut in node.signature.cuts
     ]
     for first in range(0, len(node.signature.bits), WORD_BITS):
         bits = node.signature.bits[first : first + WORD_BITS]
@@ -87,32 +87,38 @@ def shards_of(
 
 def assert_members(
     conditions: Sequence[Parts],
-    known: Sequence[Parts],
+    indexed_parts: Sequence[Parts],
     rows: Sequence[Row],
     keyed: bool,
     bits: bool,
 ) -> None:
     """The members that shards with a signature of `known` have are those that brute force finds."""
     keys = (KEY,) if keyed else ()
-    indexed = [predicate(joined(parts)) for parts in known]
-    indexed = [each for each in indexed if each.condition and not each.condition.never]
-    found = Signature(bits=tuple(dict.fromkeys(p.sql for p in indexed)))
-    node = node_of(found if bits else index(indexed, keys), keys)
+    indexed = [predicate(joined(parts)) for parts in indexed_parts]
+    indexed = [
+        candidate for candidate in indexed if candidate.condition and not candidate.condition.never
+    ]
+    signature = Signature(bits=tuple(dict.fromkeys(p.sql for p in indexed)))
+    node = node_of(signature if bits else index(indexed, keys), keys)
     encoder = KeyEncoder([pa.int64()])
-    shards = shards_of(node, rows, known, encoder)
-    numbered = [(3 * place, predicate(joined(parts))) for place, parts in enumerate(conditions, 1)]
+    shards = shards_of(node, rows, indexed_parts, encoder)
+    numbered = [
+        (3 * position, predicate(joined(parts))) for position, parts in enumerate(conditions, 1)
+    ]
     members: Members = ((1, None), *numbered)
     decided = {
-        number for number, each in numbered if membership(each, node.signature, keys) is not None
+        number
+        for number, expression in numbered
+        if membership(expression, node.signature, keys) is not None
     }
-    sure = {each.sql for each in indexed}
-    assert decided >= {number for number, each in numbered if each.sql in sure}
+    sure = {expression.sql for expression in indexed}
+    assert decided >= {number for number, expression in numbered if expression.sql in sure}
 
     positions, owners = SignatureIndex(node, members).pairs(shards, encoder)
 
     wanted = [
-        (place, number)
-        for place, row in enumerate(rows)
+        (position, number)
+        for position, row in enumerate(rows)
         for number, scalar in [(1, None), *zip([n for n, _ in numbered], map(joined, conditions))]
         if scalar is None or (number in decided and truth(scalar, row) is True)
     ]
@@ -129,7 +135,7 @@ def assert_members(
     st.booleans(),
 )
 def test_members_are_the_predicates_that_are_true(
-    known: list[Parts],
+    indexed_parts: list[Parts],
     new: list[Parts],
     chance: random.Random,
     count: int,
@@ -137,7 +143,7 @@ def test_members_are_the_predicates_that_are_true(
     bits: bool,
 ) -> None:
     """Also of predicates that the signature does not know, if it decides them: else no rows."""
-    assert_members([*known, *new], known, rows_of(chance, count), keyed, bits)
+    assert_members([*indexed_parts, *new], indexed_parts, rows_of(chance, count), keyed, bits)
 
 
 @pytest.mark.parametrize("bits", [True, False], ids=["bits", "cuts"])
@@ -145,7 +151,7 @@ def test_members_are_the_predicates_that_are_true(
 def test_signatures_of_several_words(bits: bool, keyed: bool) -> None:
     chance = random.Random(8)
     equal = partial(Call, "=", type="boolean")
-    known = [
+    conditions = [
         (
             equal((Ref("a", "bigint"), Literal(chance.randrange(40), "bigint"))),
             Call("<", (Ref("c", "double"), Literal(float(number), "double")), "boolean"),
@@ -156,19 +162,21 @@ def test_signatures_of_several_words(bits: bool, keyed: bool) -> None:
         {"a": chance.randrange(42), "b": "", "c": chance.uniform(0, 140), "k": chance.randrange(3)}
         for _ in range(200)
     ]
-    assert_members(known, known, rows, keyed, bits)
+    assert_members(conditions, conditions, rows, keyed, bits)
 
 
 @settings(max_examples=40)
 @given(st.data(), st.sampled_from(sorted(LITERALS)))
 def test_classes_of_arrays_are_those_of_their_values(data: st.DataObject, type_: SqlType) -> None:
     drawn = data.draw(st.lists(selections("x", type_), min_size=1, max_size=6))
-    conditions = [predicate(each).condition for each in drawn]
-    different = {each.selections[0] for each in conditions if each and each.selections}
+    conditions = [predicate(scalar).condition for scalar in drawn]
+    different = {
+        condition.selections[0] for condition in conditions if condition and condition.selections
+    }
     literals = data.draw(st.lists(st.sampled_from([*LITERALS[type_], None]), max_size=20))
-    values = [value_of(each, type_) for each in literals]
-    different = {each for each in different if not each.values.empty}
+    values = [value_of(literal, type_) for literal in literals]
+    different = {selection for selection in different if not selection.values.empty}
     if different:
-        found = cut_by(sorted(different, key=lambda each: each.sql))
+        cut = cut_by(sorted(different, key=lambda selection: selection.sql))
         array = pa.array(values, arrow_type(type_))
-        assert classes(array, found).tolist() == [class_of(each, found) for each in values]
+        assert classes(array, cut).tolist() == [class_of(value, cut) for value in values]

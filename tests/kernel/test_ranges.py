@@ -32,10 +32,10 @@ def test_prefix_sums_are_exact_even_if_the_prefixes_wrap(
     data: st.DataObject, values: list[int]
 ) -> None:
     low, high = data.draw(ranges(len(values)))
-    found = PrefixSums(np.array(values)).over(low, high)
+    sums = PrefixSums(np.array(values)).over(low, high)
     for position, (a, b) in enumerate(zip(low, high, strict=True)):
         total = sum(values[a:b])
-        assert int(found[position]) == (total + 2**63) % 2**64 - 2**63
+        assert int(sums[position]) == (total + 2**63) % 2**64 - 2**63
 
 
 @given(st.data(), st.sampled_from(["min", "max"]))
@@ -45,9 +45,9 @@ def test_extremes(data: st.DataObject, name: str) -> None:
         st.lists(st.integers(-5, 5) | st.sampled_from(edge), min_size=1, max_size=70)
     )
     low, high = data.draw(ranges(len(values)))
-    (found,) = combine_ranges(OPERATIONS[name], (np.array(values),), low, high)
+    (extremes,) = combine_ranges(OPERATIONS[name], (np.array(values),), low, high)
     best = min if name == "min" else max
-    assert found.tolist() == [best(values[a:b]) for a, b in zip(low, high, strict=True)]
+    assert extremes.tolist() == [best(values[a:b]) for a, b in zip(low, high, strict=True)]
 
 
 @given(st.data())
@@ -55,8 +55,8 @@ def test_float_sums_keep_nan_and_infinity_where_they_are(data: st.DataObject) ->
     numbers = st.sampled_from([0.5, 1.0, -2.25, math.nan, math.inf, -math.inf, 1e300])
     values = data.draw(st.lists(numbers, min_size=1, max_size=70))
     low, high = data.draw(ranges(len(values)))
-    (found,) = combine_ranges(OPERATIONS["add_float"], (np.array(values),), low, high)
-    for value, a, b in zip(found, low, high, strict=True):
+    (sums,) = combine_ranges(OPERATIONS["add_float"], (np.array(values),), low, high)
+    for value, a, b in zip(sums, low, high, strict=True):
         part = values[a:b]
         signs = {v for v in part if math.isinf(v)}
         if any(map(math.isnan, part)) or len(signs) == 2:

@@ -42,12 +42,12 @@ def kll(values: list[int]) -> bytes:
 
 
 def coded(sets: Sets) -> SketchColumn:
-    return SketchColumn.of("hll", [hll(each) for each in sets], np.arange(len(sets)))
+    return SketchColumn.of("hll", [hll(values) for values in sets], np.arange(len(sets)))
 
 
 def small(sets: Sets) -> Sketches:
     """As a state file would be read: sets if they are few enough."""
-    return from_arrow("hll", pa.array([hll(each) for each in sets], pa.binary()))
+    return from_arrow("hll", pa.array([hll(values) for values in sets], pa.binary()))
 
 
 FORMS = st.sampled_from([coded, small])
@@ -55,7 +55,7 @@ Form = Callable[[Sets], Sketches]
 
 
 def distinct(sets: Sets) -> int:
-    return len(set().union(*(each for each in sets if each is not None)))
+    return len(set().union(*(values for values in sets if values is not None)))
 
 
 def starts(data: st.DataObject, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -68,17 +68,17 @@ def starts(data: st.DataObject, length: int) -> tuple[np.ndarray, np.ndarray]:
 @given(st.data(), SETS, FORMS)
 def test_distinct_values_of_runs(data: st.DataObject, sets: Sets, form: Form) -> None:
     low, high = starts(data, len(sets))
-    (found,) = over_runs(HLL, {HLL.name: (form(sets),)}, low, high)
+    (merged,) = over_runs(HLL, {HLL.name: (form(sets),)}, low, high)
     wanted = [distinct(sets[a:b]) for a, b in zip(low, high, strict=True)]
-    assert found.estimates().tolist() == wanted
-    assert from_arrow("hll", found.to_arrow()).estimates().tolist() == wanted
+    assert merged.estimates().tolist() == wanted
+    assert from_arrow("hll", merged.to_arrow()).estimates().tolist() == wanted
 
 
 @given(st.data(), SETS, FORMS)
 def test_distinct_values_of_ranges(data: st.DataObject, sets: Sets, form: Form) -> None:
     low, high = data.draw(ranges(len(sets)))
-    (found,) = Combiner({HLL.name: (form(sets),)}).over(HLL, low, high)
-    assert found.estimates().tolist() == [
+    (merged,) = Combiner({HLL.name: (form(sets),)}).over(HLL, low, high)
+    assert merged.estimates().tolist() == [
         distinct(sets[a:b]) for a, b in zip(low, high, strict=True)
     ]
 
@@ -90,10 +90,10 @@ def test_columns_are_taken_and_concatenated(
     places = data.draw(st.lists(st.integers(0, len(one) - 1), max_size=9))
     taken = form(one).take(np.array(places, np.int64))
     joined = concatenated([taken, other_form(other)])
-    wanted = [one[place] for place in places] + other
-    assert joined.estimates().tolist() == [len(each or ()) for each in wanted]
+    wanted = [one[position] for position in places] + other
+    assert joined.estimates().tolist() == [len(values or ()) for values in wanted]
     if isinstance(joined, SketchColumn):
-        assert len(joined.table) <= 1 + len({hll(each) for each in wanted})
+        assert len(joined.table) <= 1 + len({hll(values) for values in wanted})
 
 
 @given(st.lists(SETS, min_size=2, max_size=4), st.integers(1, 12), st.data())
@@ -106,17 +106,17 @@ def test_sets_that_become_too_many(columns: list[Sets], most: int, data: st.Data
             low, high = starts(data, len(rows))
             joined = concatenated([joined.over_runs(low, high), small(sets)])
             merged = [rows[a:b] for a, b in zip(low, high, strict=True)]
-            together = [_union(each) for each in merged]
+            together = [_union(parts) for parts in merged]
             rows = [*together, *sets]
-        assert joined.estimates().tolist() == [len(each or ()) for each in rows]
+        assert joined.estimates().tolist() == [len(values or ()) for values in rows]
         low, high = data.draw(ranges(len(rows)))
-        found = joined.over_ranges(low, high)
+        ranged = joined.over_ranges(low, high)
         wanted = [distinct(rows[a:b]) for a, b in zip(low, high, strict=True)]
-        assert found.estimates().tolist() == wanted
+        assert ranged.estimates().tolist() == wanted
 
 
 def _union(sets: Sets) -> set[int] | None:
-    present = [each for each in sets if each is not None]
+    present = [values for values in sets if values is not None]
     return set().union(*present) if present else None
 
 
@@ -138,9 +138,9 @@ def test_equal_quantile_sketches_count_each(data: st.DataObject, rows: list[list
     runs, spans = starts(data, len(rows)), data.draw(ranges(len(rows)))
     (merged,) = over_runs(KLL, {KLL.name: (values,)}, *runs)
     (ranged,) = Combiner({KLL.name: (values,)}).over(KLL, *spans)
-    for found, (low, high) in ((merged, runs), (ranged, spans)):
-        sketches, places = found.distinct()
-        for place, a, b in zip(places, low, high, strict=True):
+    for column, (low, high) in ((merged, runs), (ranged, spans)):
+        sketches, places = column.distinct()
+        for number, a, b in zip(places, low, high, strict=True):
             pooled = sorted(value for row in rows[a:b] for value in row)
-            assert sketches[place].n == len(pooled)
-            assert sketches[place].get_quantile(0.5, True) == pooled[(len(pooled) - 1) // 2]
+            assert sketches[number].n == len(pooled)
+            assert sketches[number].get_quantile(0.5, True) == pooled[(len(pooled) - 1) // 2]

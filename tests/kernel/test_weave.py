@@ -104,10 +104,10 @@ class Drawn:
         self._parts, self._levels = parts, levels
 
     def parts(self, queries: Sequence[Query]) -> Parts:
-        found: dict[int, list[Query]] = defaultdict(list)
+        parts: dict[int, list[Query]] = defaultdict(list)
         for query in queries:
-            found[self._parts[int(query.id[2:]) % len(self._parts)]].append(query)
-        return Parts(self._levels, list(found.values()))
+            parts[self._parts[int(query.id[2:]) % len(self._parts)]].append(query)
+        return Parts(self._levels, list(parts.values()))
 
     def tree(self, plan: SharedPlan, readers: Mapping[str, Sequence[Query]]) -> Sequence[Node]:
         return plan.nodes
@@ -120,7 +120,7 @@ def states(
     plan = program.plan
     group = plan.nodes[0]
     encoders = {group.base: Encoders(group, group.base)}
-    found: dict[str, NodeState] = {}
+    pools: dict[str, NodeState] = {}
     for node in plan.nodes:
         if node.base not in encoders:
             encoders[node.base] = Encoders(node, group.base, encoders[group.base].groups)
@@ -131,13 +131,13 @@ def states(
             new = load([table], node, encoders[node.base])
             for name, pool in program.pools.items():
                 if pool.node == node.id:
-                    own = pool_fragments(new, pool, encoders[node.base].keys)
-                    found[name] = found.get(name, EMPTY).merged(own)
-    return found, encoders
+                    fragments = pool_fragments(new, pool, encoders[node.base].keys)
+                    pools[name] = pools.get(name, EMPTY).merged(fragments)
+    return pools, encoders
 
 
 def brute_force(query: Query, rows: list[Row], step: Step) -> list[tuple[Any, ...]]:
-    found = []
+    expected_rows = []
     for end in range(step.before + 1, step.now + 1):
         if (end - query.window.end_residue) % query.window.slide:
             continue
@@ -153,8 +153,10 @@ def brute_force(query: Query, rows: list[Row], step: Step) -> list[tuple[Any, ..
                 values = [row[2] for row in members if row[2] is not None]
                 total = (sum(values) + 2**63) % 2**64 - 2**63 if values else None
                 least = min(values, default=None)
-                found.append((query.id, key, end, len(members), total, least, len(set(values))))
-    return found
+                expected_rows.append(
+                    (query.id, key, end, len(members), total, least, len(set(values)))
+                )
+    return expected_rows
 
 
 @st.composite
@@ -188,9 +190,9 @@ def test_every_window_of_every_query(
     queries = [query(i, window, where) for i, (window, where) in enumerate(specs)]
     plan = share(1, STREAM, queries, {q.id: ALWAYS for q in queries}, weaving)
     program = compile_program(plan)
-    found, encoders = states(program, portions)
+    pools, encoders = states(program, portions)
     if merge:
-        found = {name: coalesced(state) for name, state in found.items()}
+        pools = {name: coalesced(state) for name, state in pools.items()}
     step = Step(before, before + length, ansi=False)
     with pytest.MonkeyPatch.context() as patch:
         if search == "sparse":
@@ -200,7 +202,7 @@ def test_every_window_of_every_query(
             patch.setattr(positions, "_MOST_CELLS", 0)
         if search == "ranks":
             patch.setattr(positions, "_PACKED_LIMIT", 0)
-        woven = weave(program, found, encoders, step)
+        woven = weave(program, pools, encoders, step)
     rows = [row for portion in portions for row in portion]
     expected = [row for q in queries for row in brute_force(q, rows, step)]
     actual = [
@@ -220,8 +222,8 @@ def _plain(table: pa.Table) -> pa.Table:
 @given(ROWS)
 def test_coalescing_leaves_one_row_for_each_key_end_and_signature(rows: list[Row]) -> None:
     plan = share(1, STREAM, [query(0, Window(20, 5), None)], {"q@0": ALWAYS})
-    found, _ = states(compile_program(plan), [rows, rows])
-    state = coalesced(found.get(plan.nodes[0].id, EMPTY))
+    pools, _ = states(compile_program(plan), [rows, rows])
+    state = coalesced(pools.get(plan.nodes[0].id, EMPTY))
     pairs = list(zip(state.keys.tolist(), state.ends.tolist(), strict=True))
     assert len(pairs) == len(set(pairs))
     assert int(state.counts.sum()) == 2 * len(rows)
@@ -242,8 +244,8 @@ def having(least: int) -> Query:
 def woven_with_having(least: int, rows: list[Row], *, ansi: bool) -> Woven:
     plan = share(1, STREAM, [having(least)], {"q@0": ALWAYS})
     program = compile_program(plan)
-    found, encoders = states(program, [rows])
-    return weave(program, found, encoders, Step(0, 100, ansi=ansi))
+    pools, encoders = states(program, [rows])
+    return weave(program, pools, encoders, Step(0, 100, ansi=ansi))
 
 
 @given(ROWS, st.integers(0, 6))

@@ -31,12 +31,12 @@ def test_edges_are_counted_once_however_many_classes_have_them(edges: list[EdgeC
 
 def test_edges_of_coprime_slides_are_counted_exactly_too() -> None:
     primes = [1009, 1013, 1019, 1021, 1031]
-    found = edge_rate(EdgeClass(prime * 1000, 0) for prime in primes)
+    rate = edge_rate(EdgeClass(prime * 1000, 0) for prime in primes)
     missed = 1.0
     for prime in primes:
         missed *= 1 - 1 / prime
-    assert found.exact
-    assert found.per_second == pytest.approx((1 - missed) * 1000)
+    assert rate.exact
+    assert rate.per_second == pytest.approx((1 - missed) * 1000)
 
 
 def test_the_composite_slide_of_the_papers_second_example() -> None:
@@ -48,7 +48,7 @@ def test_the_composite_slide_of_the_papers_second_example() -> None:
 
 
 def test_one_node_by_equation_four() -> None:
-    found = explained(
+    explanation = explained(
         """-- name: a
         SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '60 seconds', '10 seconds');
         -- name: b
@@ -57,7 +57,7 @@ def test_one_node_by_equation_four() -> None:
         SELECT COUNT(*) AS n FROM bids WHERE price > 1 GROUP BY window(ts, '10 seconds')""",
         rate=500.0,
     )
-    cost = found.to_json()["streams"][0]["cost"]
+    cost = explanation.to_json()["streams"][0]["cost"]
     # edges of a and b: 0 10 15 20 in thirty seconds; c selects rows, and has a node of its own
     shared_rate = 4 / 30
     assert cost["rate_is"] == "given"
@@ -91,13 +91,13 @@ TWO_WINDOWS = """-- name: a
 
 def test_groups_of_their_own_by_equation_four() -> None:
     weaving = WindowWeaving(Sharing("noshare", "triops", rate=500.0))
-    found = explained(TWO_WINDOWS, rate=500.0, weaving=weaving)
-    cost = found.to_json()["streams"][0]["cost"]
+    explanation = explained(TWO_WINDOWS, rate=500.0, weaving=weaving)
+    cost = explanation.to_json()["streams"][0]["cost"]
     assert cost["level1"] == 500
     assert cost["level2"] == pytest.approx(2 * 4 / 30)
     assert cost["level3"] == pytest.approx(6 / 10 + 2 / 15)
-    assert "coarse fragments end every 10 s" in str(found)
-    assert "groups by noshare (triops)" in str(found)
+    assert "coarse fragments end every 10 s" in str(explanation)
+    assert "groups by noshare (triops)" in str(explanation)
 
 
 def test_a_sub_aggregation_for_each_group_by_equation_three() -> None:
@@ -114,7 +114,10 @@ def test_short_and_long_windows_are_kept_apart_by_wefts_own_cost() -> None:
         SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '1 day', '1 hour')"""
     apart = explained(sql, weaving=WindowWeaving(Sharing("best")))
     together = explained(sql, weaving=WindowWeaving(Sharing("shared")))
-    costs = [each.to_json()["streams"][0]["seconds_per_second"] for each in (apart, together)]
+    costs = [
+        explanation.to_json()["streams"][0]["seconds_per_second"]
+        for explanation in (apart, together)
+    ]
     assert costs[0]["total"] < costs[1]["total"] / 10
     assert costs[0]["level2"] > 0
     assert len(apart.to_json()["streams"][0]["groups"]) == 2

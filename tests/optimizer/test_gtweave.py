@@ -129,10 +129,10 @@ def test_a_plan_is_compared_by_the_price_that_chose_its_tree() -> None:
         {},
         WindowWeaving(replace(sharing, passes=("predicates", "windows")), known_groups),
     )
-    own = arranging(sharing, known_groups)
+    search = arranging(sharing, known_groups)
     passes = [sum(node.parent is None for node in plan.nodes) for plan in (tree, flat)]
     assert passes == [1, 4]
-    assert own.seconds(flat.nodes) - own.seconds(tree.nodes) > 2 * own.prices.job
+    assert search.seconds(flat.nodes) - search.seconds(tree.nodes) > 2 * search.prices.job
 
 
 def equation_4(parts: Sequence[str], rate: Fraction) -> Fraction:
@@ -171,17 +171,17 @@ def test_triweave_on_the_example_makes_one_group(rate: Fraction) -> None:
     assert min(costs, key=costs.__getitem__) == ("abc",)
     windows = {name: Window(*EXAMPLE[name][0]) for name in "abc"}
     workload = Workload.of(Windowed(name, window) for name, window in windows.items())
-    found = triweave(workload, rate, TriOps())
-    assert len(found.partition) == 1
-    assert found.cost == costs["abc",] == rate + Fraction("13.85")
+    grouping = triweave(workload, rate, TriOps())
+    assert len(grouping.partition) == 1
+    assert grouping.cost == costs["abc",] == rate + Fraction("13.85")
 
 
 def bids(name: str, keys: str, where: str = "", window: str = "'10 seconds'") -> Query:
     filtered = f"WHERE {where}" if where else ""
     sql = f"SELECT {keys}, count(*) AS n FROM bids {filtered} GROUP BY window(ts, {window}), {keys}"
-    found = bind(name, sql, STREAMS, FakeAnalyzer(), query_id=f"{name}@1")
-    assert isinstance(found, Query)
-    return found
+    query = bind(name, sql, STREAMS, FakeAnalyzer(), query_id=f"{name}@1")
+    assert isinstance(query, Query)
+    return query
 
 
 def ten_each(keys: frozenset[str], rows: float) -> float:
@@ -214,10 +214,10 @@ def test_passes_leave_the_queries(passes: tuple[str, ...]) -> None:
     assert plan.queries == tuple(MIXED)
     woven = [name for group in plan.groups for name in group.queries]
     assert sorted(woven) == sorted(query.id for query in MIXED if query.name != "never")
-    known = {node.id for node in plan.nodes}
-    assert {group.node for group in plan.groups} <= known
+    ids = {node.id for node in plan.nodes}
+    assert {group.node for group in plan.groups} <= ids
     for query in MIXED:
-        assert nodes_read(plan, query) <= known
+        assert nodes_read(plan, query) <= ids
     assert any(node.parent for node in plan.nodes) == ("groupby" in passes)
     assert any(node.signature.cuts for node in plan.nodes) == ("predicates" in passes)
     assert_sound(plan)
@@ -258,7 +258,7 @@ def test_a_predicate_that_is_never_true_is_in_no_node() -> None:
     assert never in plan.queries
     assert nodes_read(plan, never) == set()
     assert all(never.id not in group.queries for group in plan.groups)
-    assert all(each.sql != "false" for node in plan.nodes for each in node.predicates)
+    assert all(predicate.sql != "false" for node in plan.nodes for predicate in node.predicates)
     alone = planned([never])
     assert alone.nodes == () and alone.groups == ()
 

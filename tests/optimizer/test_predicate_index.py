@@ -32,14 +32,14 @@ DOMAINS: dict[SqlType, tuple[list[Any], list[Any]]] = {
 def different(scalars: Sequence[Scalar]) -> list[tuple[Scalar, Selection]]:
     """Conditions and the selections that they are, each selection once: a cut is made of different
     ones. What passes all rows or none is no selection."""
-    found: dict[Selection, Scalar] = {}
+    by_selection: dict[Selection, Scalar] = {}
     for scalar in scalars:
         condition = predicate(scalar).condition
         assert condition is not None
         assert not condition.clauses
         if not condition.never and condition.selections:
-            found.setdefault(condition.selections[0], scalar)
-    return [(scalar, selection) for selection, scalar in found.items()]
+            by_selection.setdefault(condition.selections[0], scalar)
+    return [(scalar, selection) for selection, scalar in by_selection.items()]
 
 
 @settings(max_examples=60)
@@ -52,20 +52,20 @@ def test_classes_refine_every_selection_and_are_as_few_as_can_be(
     kept = different(data.draw(st.lists(one, min_size=1, max_size=6)))
     if not kept:
         return
-    found = cut_by([own for _, own in kept])
-    values = [*(value_of(each, type_) for each in literals), None]
+    cut = cut_by([selection for _, selection in kept])
+    values = [*(value_of(literal, type_) for literal in literals), None]
     vectors = {
-        value: tuple(truth(each, {"x": value}) is True for each, _ in kept) for value in values
+        value: tuple(truth(scalar, {"x": value}) is True for scalar, _ in kept) for value in values
     }
-    classes = {value: class_of(value, found) for value in values}
+    classes = {value: class_of(value, cut) for value in values}
     pairs = {(classes[value], vectors[value]) for value in values}
     assert len(pairs) == len(set(classes.values())) == len(set(vectors.values()))
-    assert set(found.classes) == set(classes.values())
+    assert set(cut.classes) == set(classes.values())
 
-    probe, own = data.draw(st.sampled_from([*kept, *different([data.draw(one)])]))
+    probe, selection = data.draw(st.sampled_from([*kept, *different([data.draw(one)])]))
     passing = {classes[v] for v in values if truth(probe, {"x": v}) is True}
     others = {classes[v] for v in values if truth(probe, {"x": v}) is not True}
-    assert found.chosen(own) == (None if passing & others else frozenset(passing))
+    assert cut.chosen(selection) == (None if passing & others else frozenset(passing))
 
 
 @settings(max_examples=60)
@@ -77,13 +77,13 @@ def test_classes_refine_selections_at_the_limits_of_every_type(
     kept = different(drawn)
     if not kept:
         return
-    found = cut_by([own for _, own in kept])
-    for each, own in kept:
-        chosen = found.chosen(own)
+    cut = cut_by([selection for _, selection in kept])
+    for scalar, selection in kept:
+        chosen = cut.chosen(selection)
         assert chosen is not None
         for literal in [*LITERALS[type_], None]:
             value = value_of(literal, type_)
-            assert (class_of(value, found) in chosen) == (truth(each, {"x": value}) is True)
+            assert (class_of(value, cut) in chosen) == (truth(scalar, {"x": value}) is True)
 
 
 def equals(side: Ref, value: Any) -> Call:
@@ -99,29 +99,29 @@ CLAUSE = Call("<", (X, Ref("z", "bigint")), "boolean")
 
 def test_many_selections_are_a_cut_and_few_are_bits() -> None:
     few = [predicate(equals(X, n)) for n in range(FEWEST_FOR_A_CUT - 1)]
-    assert index(few, ()) == Signature(bits=tuple(each.sql for each in few))
+    assert index(few, ()) == Signature(bits=tuple(predicate_.sql for predicate_ in few))
     many = index([*few, predicate(equals(X, 9))], ())
     assert not many.bits
-    assert [own.attribute for own in many.cuts] == ["`x`"]
+    assert [cut.attribute for cut in many.cuts] == ["`x`"]
     assert index([*few, predicate(equals(X, 9))], [Expression("`x`", "bigint")]) == Signature()
 
 
 def test_equal_conditions_are_one_bit() -> None:
     rest = [both(equals(X, n), CLAUSE) for n in range(FEWEST_FOR_A_CUT)]
-    found = index(rest, ())
-    assert found.bits == (predicate(CLAUSE).sql,)
-    assert len(found.cuts) == 1
+    signature = index(rest, ())
+    assert signature.bits == (predicate(CLAUSE).sql,)
+    assert len(signature.cuts) == 1
 
 
 def test_a_predicate_is_decided_by_cut_key_and_bit_together() -> None:
     on_key = equals(Ref("k", "bigint"), 3)
     wanted = [both(equals(X, n), on_key, CLAUSE) for n in range(FEWEST_FOR_A_CUT)]
     signature = index(wanted, [KEY])
-    found = membership(wanted[0], signature, [KEY])
-    assert found is not None
-    assert [place for place, _ in found.classes] == [0]
-    assert found.bit == 0
-    assert [place for place, _ in found.keys] == [0]
+    decided = membership(wanted[0], signature, [KEY])
+    assert decided is not None
+    assert [position for position, _ in decided.classes] == [0]
+    assert decided.bit == 0
+    assert [position for position, _ in decided.keys] == [0]
 
 
 def test_a_bit_for_the_whole_predicate_comes_first() -> None:
@@ -140,7 +140,7 @@ def test_a_bit_for_the_whole_predicate_comes_first() -> None:
         both(equals(X, 1), equals(Ref("k", "bigint"), 1)),
         Expression("rand() < 0.5", "boolean"),
     ],
-    ids=lambda each: str(each.sql),
+    ids=lambda expression: str(expression.sql),
 )
 def test_what_a_signature_does_not_decide_has_no_membership(unknown: Expression) -> None:
     signature = index([predicate(equals(X, n)) for n in (1, 2, 4)], ())
@@ -155,8 +155,8 @@ def test_thousands_of_conditions_are_indexed() -> None:
         predicate(Call(">=", (Ref("z", "bigint"), Literal(n, "bigint")), "boolean"))
         for n in range(1000)
     ]
-    found = index([*points, *names, *ranges], ())
-    assert [len(set(own.classes)) for own in found.cuts] == [1001, 1001, 1001]
-    assert found.bits == (predicate(CLAUSE).sql,)
+    signature = index([*points, *names, *ranges], ())
+    assert [len(set(cut.classes)) for cut in signature.cuts] == [1001, 1001, 1001]
+    assert signature.bits == (predicate(CLAUSE).sql,)
     some = [*points[::100], *names[::100], *ranges[::100]]
-    assert all(membership(each, found, ()) is not None for each in some)
+    assert all(membership(expression, signature, ()) is not None for expression in some)

@@ -69,8 +69,8 @@ def test_a_thousand_predicates_take_several_words() -> None:
 
 
 def indexed(number: int) -> Expression:
-    found = condition(Call("=", (Ref("v", "bigint"), Literal(number, "bigint")), "boolean"))
-    return Expression(found.sql, "boolean", ("v",), condition=found)
+    condition_ = condition(Call("=", (Ref("v", "bigint"), Literal(number, "bigint")), "boolean"))
+    return Expression(condition_.sql, "boolean", ("v",), condition=condition_)
 
 
 def test_a_thousand_equality_conditions_are_one_cut() -> None:

@@ -27,8 +27,8 @@ def test_fewer_rows_than_sampled_are_counted_exactly(
     """The mean over all runs of consecutive rows."""
     rows = data.draw(st.integers(1, len(values)))
     runs = [len(set(values[i : i + rows])) for i in range(len(values) - rows + 1)]
-    found = WorkingSet.of_values(np.array(values)).groups(rows)
-    assert found == pytest.approx(sum(runs) / len(runs), rel=1e-12)
+    average = WorkingSet.of_values(np.array(values)).groups(rows)
+    assert average == pytest.approx(sum(runs) / len(runs), rel=1e-12)
 
 
 def mean_groups(stream: np.ndarray, rows: int) -> float:
@@ -62,11 +62,11 @@ def test_beyond_the_sample_the_factor_of_the_error_is_bounded(
     drawn: Drawn, times: int, factor: float
 ) -> None:
     law, sampled, groups = drawn
-    found = grown(sampled).groups(times * SAMPLE)
+    estimated = grown(sampled).groups(times * SAMPLE)
     if law == SLOW and times > 5:
-        assert found < groups[times * SAMPLE] / factor, "no sample can tell: hence the sketches"
+        assert estimated < groups[times * SAMPLE] / factor, "no sample can tell: hence the sketches"
         return
-    assert groups[times * SAMPLE] / factor <= found <= factor * groups[times * SAMPLE]
+    assert groups[times * SAMPLE] / factor <= estimated <= factor * groups[times * SAMPLE]
 
 
 def test_a_sketch_of_many_rows_holds_the_curve(drawn: Drawn) -> None:

@@ -9,11 +9,13 @@ from weft.workloads.demo import queries
 
 
 def test_more_than_200_different_queries_that_repeat() -> None:
-    made = queries()
-    assert len(made) >= 200
-    assert len({name for name, _ in made}) == len({sql for _, sql in made}) == len(made)
-    assert made == queries()
-    assert made != queries(seed=2)
+    generated = queries()
+    assert len(generated) >= 200
+    assert (
+        len({name for name, _ in generated}) == len({sql for _, sql in generated}) == len(generated)
+    )
+    assert generated == queries()
+    assert generated != queries(seed=2)
 
 
 def test_queries_differ_in_windows_predicates_keys_and_having() -> None:

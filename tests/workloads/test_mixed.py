@@ -13,7 +13,9 @@ from weft.workloads.mixed import NamedQuery, equality_rules, mixed_queries, rang
 
 COLUMNS = {"auction": "bigint", "bidder": "bigint", "channel": "string", "price": "bigint"}
 COLUMNS |= {"subject": "bigint", "amount": "bigint", "ts": "timestamp"}
-EVENTS = StreamSchema("events", tuple(Field(*each) for each in COLUMNS.items()), "ts", 10_000_000)
+EVENTS = StreamSchema(
+    "events", tuple(Field(*column) for column in COLUMNS.items()), "ts", 10_000_000
+)
 
 
 class Silent:
@@ -27,10 +29,12 @@ class Silent:
 
 def planned(queries: Sequence[NamedQuery]) -> SharedPlan:
     bound = []
-    for each in queries:
-        found = bind(each.name, each.sql, {"events": EVENTS}, Silent(), query_id=f"{each.name}@1")
-        assert isinstance(found, Query), each.sql
-        bound.append(found)
+    for query in queries:
+        bound_query = bind(
+            query.name, query.sql, {"events": EVENTS}, Silent(), query_id=f"{query.name}@1"
+        )
+        assert isinstance(bound_query, Query), query.sql
+        bound.append(bound_query)
     sharing = Sharing(rate=100_000.0, step=40.0, measured=True)
     return share(1, EVENTS, bound, {}, WindowWeaving(sharing, assumed_groups(10)))
 

@@ -27,9 +27,17 @@ def test_rows_depend_on_the_seed_and_not_on_the_partitions(spark: SparkSession, 
 
 
 def test_bids_have_nexmarks_columns_and_shares(spark: SparkSession) -> None:
-    made = bids(spark.range(0, 92_000), rate=10_000).cache()
-    assert made.columns == ["auction", "bidder", "price", "channel", "url", "dateTime", "extra"]
-    row = made.agg(
+    generated = bids(spark.range(0, 92_000), rate=10_000).cache()
+    assert generated.columns == [
+        "auction",
+        "bidder",
+        "price",
+        "channel",
+        "url",
+        "dateTime",
+        "extra",
+    ]
+    row = generated.agg(
         F.avg((F.col("auction") % 100 == 0).cast("int")).alias("hot_auctions"),
         F.avg((F.col("bidder") % 100 == 0).cast("int")).alias("hot_bidders"),
         F.avg(F.col("channel").isin(*bid_stream.HOT_CHANNELS).cast("int")).alias("channels"),
@@ -38,7 +46,7 @@ def test_bids_have_nexmarks_columns_and_shares(spark: SparkSession) -> None:
         F.min("auction").alias("first_auction"),
         (F.unix_micros(F.max("dateTime")) - F.unix_micros(F.min("dateTime"))).alias("span"),
     ).collect()[0]
-    made.unpersist()
+    generated.unpersist()
     assert row["hot_auctions"] == pytest.approx(0.505, abs=0.02)
     assert row["hot_bidders"] == pytest.approx(0.75, abs=0.02)
     assert row["channels"] == pytest.approx(0.5, abs=0.02)
@@ -49,13 +57,13 @@ def test_bids_have_nexmarks_columns_and_shares(spark: SparkSession) -> None:
 
 
 def test_events_have_the_rate_the_keys_and_a_bounded_disorder(spark: SparkSession) -> None:
-    made = events(spark.range(0, 300_000)).cache()
-    row = made.agg(
+    generated = events(spark.range(0, 300_000)).cache()
+    row = generated.agg(
         F.count_distinct("key").alias("keys"),
         F.min(F.unix_micros("ts")).alias("first"),
         F.max(F.unix_micros("ts")).alias("last"),
     ).collect()[0]
-    made.unpersist()
+    generated.unpersist()
     base = round(event_stream.BASE.timestamp() * 1e6)
     assert row["keys"] == event_stream.KEYS
     assert base - 1_000_000 <= row["first"] < base
@@ -67,8 +75,8 @@ def test_files_are_micro_batches_in_stream_order(spark: SparkSession, tmp_path: 
     sizes: list[tuple[int, int]] = []
 
     def look(rows: DataFrame, _: int) -> None:
-        found = rows.agg(F.count("*"), F.unix_micros(F.max("ts"))).collect()[0]
-        sizes.append((found[0], found[1]))
+        counted = rows.agg(F.count("*"), F.unix_micros(F.max("ts"))).collect()[0]
+        sizes.append((counted[0], counted[1]))
 
     source = stored.open(spark, files_per_batch=2)
     query = (

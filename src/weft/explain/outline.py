@@ -63,7 +63,7 @@ class Measured:
     state_rows: int
     state_bytes: int
     watermark: int
-    state_rows_by_node: dict[str, int]
+    state_rows_by_node: Mapping[str, int]
     seconds: float | None = None
     event_rate: float | None = None
     event_seconds: float | None = None

@@ -1,5 +1,7 @@
-"""Everything that knows Spark or a checkpoint: compile, micro-batch, state, commit, sinks.
+"""Everything that knows Spark or a checkpoint.
 
-`loom` runs one stream step by step; `level1` compiles a plan's nodes to Spark; `log` is the
-commit protocol; `api` is what users see.
+`api/` is what users touch, `run/` supervises, `protocol/` is the order of things in a step and what it
+leaves on disk, `windows/` and `rows/` are its engines, `level1/` turns rows into fragments, `planning/`
+makes plan versions, `sinks/` take results. Choosing plans and computing windows need no Spark: see
+`optimizer` and `kernel`.
 """

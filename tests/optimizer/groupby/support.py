@@ -71,12 +71,12 @@ def brute_force(tree: AggregateTree, given: GroupStatistics, memory: float, step
     """The least cost over all divisions of the memory into so many parts."""
     nodes = tree.intermediates()
     parts = np.array(
-        [each for each in product(range(steps + 1), repeat=len(nodes)) if sum(each) <= steps],
+        [split for split in product(range(steps + 1), repeat=len(nodes)) if sum(split) <= steps],
         dtype=np.float64,
     ).reshape(-1, len(nodes))
     held = {
-        node: parts[:, place] / steps * memory / given.entry_size(node)
-        for place, node in enumerate(nodes)
+        node: parts[:, column] / steps * memory / given.entry_size(node)
+        for column, node in enumerate(nodes)
     }
     total = np.full(len(parts), given.tuples * len(tree.children))
     out: dict[GroupBySet | None, NDArray[np.float64]] = {None: np.full(len(parts), given.tuples)}

@@ -60,18 +60,20 @@ def test_so_are_its_tables_alone(
 
 
 def _check(
-    known: GroupStatistics, tree: AggregateTree, share: float, epsilon: float, tables: bool
+    drawn: GroupStatistics, tree: AggregateTree, share: float, epsilon: float, tables: bool
 ) -> None:
-    memory = share * everything(tree, known)
-    forest = Forest.of(tree, known)
-    found = fptas(forest, memory, epsilon, tables=tables)
-    best = brute_force(tree, known, memory, steps_of(tree))
-    assert found.cost <= (1 + epsilon) * best * (1 + 1e-9)
-    assert found.bound <= best * (1 + 1e-9)
-    assert forest.used(found.entries) <= memory * (1 + 1e-9)
-    assert (found.entries >= 0).all() and (found.entries <= forest.groups * (1 + 1e-9)).all()
-    cost = tree_cost(tree, forest.allocation(found.entries), known)
-    assert cost.total == pytest.approx(found.cost)
+    memory = share * everything(tree, drawn)
+    forest = Forest.of(tree, drawn)
+    allocated = fptas(forest, memory, epsilon, tables=tables)
+    best = brute_force(tree, drawn, memory, steps_of(tree))
+    assert allocated.cost <= (1 + epsilon) * best * (1 + 1e-9)
+    assert allocated.bound <= best * (1 + 1e-9)
+    assert forest.used(allocated.entries) <= memory * (1 + 1e-9)
+    assert (allocated.entries >= 0).all() and (
+        allocated.entries <= forest.groups * (1 + 1e-9)
+    ).all()
+    cost = tree_cost(tree, forest.allocation(allocated.entries), drawn)
+    assert cost.total == pytest.approx(allocated.cost)
 
 
 @settings(max_examples=20)
@@ -79,15 +81,15 @@ def _check(
 def test_a_proof_holds_for_tables_of_any_model(
     data: st.DataObject, tree: AggregateTree, share: float
 ) -> None:
-    known = data.draw(statistics(tree, skewed=True))
-    memory = share * everything(tree, known)
-    forest = Forest.of(tree, known, recency_tables(known))
-    found = fptas(forest, memory, 0.1)
+    drawn = data.draw(statistics(tree, skewed=True))
+    memory = share * everything(tree, drawn)
+    forest = Forest.of(tree, drawn, recency_tables(drawn))
+    allocated = fptas(forest, memory, 0.1)
     random = np.random.default_rng(1)
     for parts in random.dirichlet(np.full(len(forest.nodes), 0.5), 200):
         entries = np.minimum(parts * memory / forest.size, forest.groups)
-        assert found.cost <= 1.1 * forest.cost(entries) * (1 + 1e-9)
-        assert found.bound <= forest.cost(entries) * (1 + 1e-9)
+        assert allocated.cost <= 1.1 * forest.cost(entries) * (1 + 1e-9)
+        assert allocated.bound <= forest.cost(entries) * (1 + 1e-9)
 
 
 @settings(max_examples=60)
@@ -95,16 +97,16 @@ def test_a_proof_holds_for_tables_of_any_model(
 def test_the_uniform_allocation_is_the_best_there_is(
     data: st.DataObject, tree: AggregateTree, share: float
 ) -> None:
-    known = data.draw(statistics(tree, skewed=False))
-    memory = share * everything(tree, known)
-    forest = Forest.of(tree, known)
-    found = uniform_allocation(forest, memory)
-    assert found.cost <= brute_force(tree, known, memory, steps_of(tree)) * (1 + 1e-9)
-    assert found.cost == pytest.approx(forest.cost(found.entries))
-    assert found.cost == pytest.approx(found.bound)
-    assert forest.used(found.entries) <= memory * (1 + 1e-9)
+    drawn = data.draw(statistics(tree, skewed=False))
+    memory = share * everything(tree, drawn)
+    forest = Forest.of(tree, drawn)
+    allocated = uniform_allocation(forest, memory)
+    assert allocated.cost <= brute_force(tree, drawn, memory, steps_of(tree)) * (1 + 1e-9)
+    assert allocated.cost == pytest.approx(forest.cost(allocated.entries))
+    assert allocated.cost == pytest.approx(allocated.bound)
+    assert forest.used(allocated.entries) <= memory * (1 + 1e-9)
     # Theorem 3: nothing or all, but for one.
-    parts = (found.entries > 0) & (found.entries < forest.groups)
+    parts = (allocated.entries > 0) & (allocated.entries < forest.groups)
     assert parts.sum() <= 1
 
 
@@ -113,17 +115,17 @@ def test_ties_between_equal_siblings_are_no_trouble() -> None:
         AggregateTree.flat([A_B, B_C, C_D, A_D]).merged(None, A_B_C).merged(None, frozenset("acd"))
     )
     groups = {A_B_C: 100.0, frozenset("acd"): 100.0, A_B: 10.0, B_C: 10.0, C_D: 10.0, A_D: 10.0}
-    known = GroupStatistics(1000, groups, dict.fromkeys(groups, 0.0))
-    found = uniform_allocation(Forest.of(tree, known), 150)
-    assert sorted(found.entries) == [50, 100]
-    assert found.cost == pytest.approx(brute_force(tree, known, 150, 150))
+    drawn = GroupStatistics(1000, groups, dict.fromkeys(groups, 0.0))
+    allocated = uniform_allocation(Forest.of(tree, drawn), 150)
+    assert sorted(allocated.entries) == [50, 100]
+    assert allocated.cost == pytest.approx(brute_force(tree, drawn, 150, 150))
 
 
 def test_more_memory_never_costs_more_and_all_of_it_leaves_the_groups() -> None:
     tree = TREES[1]
     groups = {A_B_C_D: 5000.0, A_B_C: 2000.0, A_B: 300.0, B_C: 200.0, C_D: 90.0, A_D: 80.0}
-    known = GroupStatistics(50_000, groups, {A_B_C_D: 0.5, A_B_C: 0.7})
-    costs = [fptas(Forest.of(tree, known), memory).cost for memory in (0, 500, 2000, 5000, 7000)]
+    drawn = GroupStatistics(50_000, groups, {A_B_C_D: 0.5, A_B_C: 0.7})
+    costs = [fptas(Forest.of(tree, drawn), memory).cost for memory in (0, 500, 2000, 5000, 7000)]
     assert costs == sorted(costs, reverse=True)
     assert costs[0] == 50_000 + 3 * 50_000 + 2 * 50_000
     assert costs[-1] == pytest.approx(50_000 + 3 * 5000 + 2 * 2000)
@@ -132,14 +134,14 @@ def test_more_memory_never_costs_more_and_all_of_it_leaves_the_groups() -> None:
 def test_the_strategies_of_example_1() -> None:
     n, b1, b2 = 10_000.0, 150.0, 60.0
     groups = {A_B_C_D: 400.0, B_C_D: 100.0, A_B: 50.0, B_C: 40.0, C_D: 30.0}
-    known = GroupStatistics(n, groups, {A_B_C_D: 0.5, B_C_D: 0.6})
+    drawn = GroupStatistics(n, groups, {A_B_C_D: 0.5, B_C_D: 0.6})
     f1, f2 = 1 - (b1 / 400) ** 0.5, 1 - (b2 / 100) ** 0.4
     flat = AggregateTree.flat([A_B, B_C, C_D])
     second = flat.merged(None, A_B_C_D)
     third = second.merged(A_B_C_D, B_C_D)
-    assert tree_cost(flat, {}, known).total == 3 * n
-    assert tree_cost(second, {A_B_C_D: b1}, known).total == pytest.approx(n + 3 * (b1 + f1 * n))
-    both = tree_cost(third, {A_B_C_D: b1, B_C_D: b2}, known)
+    assert tree_cost(flat, {}, drawn).total == 3 * n
+    assert tree_cost(second, {A_B_C_D: b1}, drawn).total == pytest.approx(n + 3 * (b1 + f1 * n))
+    both = tree_cost(third, {A_B_C_D: b1, B_C_D: b2}, drawn)
     assert both.total == pytest.approx(n + 2 * (b1 + f1 * n) + 2 * (b2 + f2 * b1 + f2 * f1 * n))
     assert both.during == pytest.approx(n + 2 * f1 * n + 2 * f2 * f1 * n)
 
@@ -147,11 +149,11 @@ def test_the_strategies_of_example_1() -> None:
 def test_slc_divides_by_square_roots_with_supernodes() -> None:
     tree = AggregateTree.flat(ALL).merged(None, A_B_C_D).merged(A_B_C_D, A_B_C)
     groups = {A_B_C_D: 900.0, A_B_C: 400.0, A_B: 9.0, B_C: 8.0, C_D: 7.0, A_D: 6.0}
-    known = GroupStatistics(10_000, groups, entry_size={A_B_C: 4.0})
-    found = slc_allocation(tree, known, 1000)
+    drawn = GroupStatistics(10_000, groups, entry_size={A_B_C: 4.0})
+    allocation = slc_allocation(tree, drawn, 1000)
     first, second = math.sqrt(900), math.sqrt(400 * 4)
-    assert found[A_B_C_D] == pytest.approx(1000 * first / (first + second))
-    assert found[A_B_C] == pytest.approx(1000 * second / (first + second) / 4)
+    assert allocation[A_B_C_D] == pytest.approx(1000 * first / (first + second))
+    assert allocation[A_B_C] == pytest.approx(1000 * second / (first + second) / 4)
     two = AggregateTree.flat(ALL).merged(None, A_B_C).merged(None, frozenset("acd"))
     shares = slc_allocation(two, GroupStatistics(10_000, groups | {frozenset("acd"): 100.0}), 300)
     assert shares[A_B_C] / shares[frozenset("acd")] == pytest.approx(2)
@@ -171,8 +173,8 @@ def test_collisions_are_those_of_random_buckets(b: int, g: int) -> None:
 def test_the_tables_of_slc_pass_on_every_group_at_least_once() -> None:
     tree = TREES[0]
     groups = {A_B_C_D: 500.0, A_B: 30.0, B_C: 30.0, C_D: 30.0, A_D: 30.0}
-    known = GroupStatistics(10_000, groups)
-    leave = colliding_tables(known)
+    drawn = GroupStatistics(10_000, groups)
+    leave = colliding_tables(drawn)
     costs = [walked_cost(tree, {A_B_C_D: b}, 10_000, leave).total for b in (0, 1, 100, 10_000)]
     assert costs == sorted(costs, reverse=True)
     assert costs[0] == 10_000 * 5
@@ -180,8 +182,8 @@ def test_the_tables_of_slc_pass_on_every_group_at_least_once() -> None:
 
 
 def test_models_of_tables_agree_where_nothing_or_everything_is_held() -> None:
-    known = GroupStatistics(10_000, {A_B: 100.0}, {A_B: 0.7})
-    for table in (zipf_tables(known)(A_B), recency_tables(known)(A_B)):
+    drawn = GroupStatistics(10_000, {A_B: 100.0}, {A_B: 0.7})
+    for table in (zipf_tables(drawn)(A_B), recency_tables(drawn)(A_B)):
         assert float(table.leaving(0, 10_000)) == pytest.approx(10_000)
         assert float(table.leaving(100, 10_000)) == pytest.approx(100)
         assert float(table.needed(10_000, 10_000)) == 0

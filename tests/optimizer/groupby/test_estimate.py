@@ -26,15 +26,15 @@ def test_bounds_hold_for_data(
     def count(node: frozenset[str]) -> float:
         return float(len({*zip(*(values[name].tolist() for name in sorted(node)))}))
 
-    known = {node: count(node) for node in measured}
-    least, most = groups_bounds(wanted, known, rows)
+    counts = {node: count(node) for node in measured}
+    least, most = groups_bounds(wanted, counts, rows)
     assert least <= count(wanted) <= most
-    assert least <= estimated_groups(wanted, known, rows) <= most
+    assert least <= estimated_groups(wanted, counts, rows) <= most
 
 
 def test_attributes_that_depend_on_each_other_do_not_multiply() -> None:
     address, system, port = frozenset("a"), frozenset("s"), frozenset("p")
-    known = {
+    counts = {
         address: 1000.0,
         system: 50.0,
         port: 20.0,
@@ -42,7 +42,7 @@ def test_attributes_that_depend_on_each_other_do_not_multiply() -> None:
         address | port: 3000.0,
     }
     whole = address | system | port
-    assert estimated_groups(whole, known, 1e6) == pytest.approx(3000, rel=0.01)
+    assert estimated_groups(whole, counts, 1e6) == pytest.approx(3000, rel=0.01)
     independent = {address: 1000.0, system: 50.0, port: 20.0}
     assert estimated_groups(whole, independent, 1e6) == pytest.approx(cardenas(1e6, 1e6))
 

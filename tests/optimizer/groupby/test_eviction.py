@@ -63,14 +63,14 @@ def test_more_rows_cost_at_most_as_many_times_more(
     st.floats(0, 1),
 )
 def test_needed_is_the_fewest_entries(
-    model: Eviction, alpha: float, g: float, ratio: float, place: float
+    model: Eviction, alpha: float, g: float, ratio: float, share: float
 ) -> None:
     n = g * ratio
-    target = g + place * (n - g)
-    found = float(model.needed(target, g, alpha, n))
-    assert 0 <= found <= g * (1 + 1e-9)
-    assert float(model.leaving(found, g, alpha, n)) <= target * (1 + 1e-6)
-    fewer = 0.999 * found - 1e-6
+    target = g + share * (n - g)
+    needed = float(model.needed(target, g, alpha, n))
+    assert 0 <= needed <= g * (1 + 1e-9)
+    assert float(model.leaving(needed, g, alpha, n)) <= target * (1 + 1e-6)
+    fewer = 0.999 * needed - 1e-6
     if fewer > 0:
         assert float(model.leaving(fewer, g, alpha, n)) >= target * (1 - 1e-6)
 
@@ -116,5 +116,5 @@ def test_the_lemma_is_far_off_for_skewed_data() -> None:
 def test_recency_is_lemma_7_1_for_equal_frequencies() -> None:
     curve = RecencyCurve.of(np.array([400.0]), np.array([100.0]))
     for entries in (0, 10, 50, 90, 100):
-        found = float(np.interp(entries, curve.entries, curve.leaving))
-        assert found == pytest.approx(float(LEMMA.leaving(entries, 100, 0.0, 40_000)), rel=0.02)
+        leaving = float(np.interp(entries, curve.entries, curve.leaving))
+        assert leaving == pytest.approx(float(LEMMA.leaving(entries, 100, 0.0, 40_000)), rel=0.02)

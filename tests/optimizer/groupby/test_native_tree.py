@@ -21,10 +21,10 @@ WEIGHTS = st.fixed_dictionaries({name: st.integers(1, 60) for name in "abcde"})
 
 def costs(weights: dict[str, int], row: float, node: float, memory: float) -> Costs:
     def groups(attributes: Attributes) -> float:
-        found = 1.0
+        product = 1.0
         for name in attributes:
-            found *= weights[name]
-        return min(found, 5000.0)
+            product *= weights[name]
+        return min(product, 5000.0)
 
     def out(attributes: Attributes, edges: float) -> float:
         return edges * groups(attributes)
@@ -36,8 +36,8 @@ def price(tree: AggregateTree, edges: dict[Attributes, float], given_: Costs) ->
     """Every node by itself, from the whole tree."""
     total, outs = 0.0, {}
     for parent, branch in tree.walk():
-        own = max(edges[each.node] for each in branch.walk() if each.asked)
-        outs[branch.node] = given_.out(branch.node, own)
+        finest = max(edges[inner.node] for inner in branch.walk() if inner.asked)
+        outs[branch.node] = given_.out(branch.node, finest)
         read = given_.row if parent is None else outs[parent] * given_.read
         total += read + outs[branch.node] * given_.write + given_.node
     return total
@@ -62,14 +62,14 @@ def test_it_saves_what_it_says_within_its_memory(
     tree = native_tree(edges, given_)
     assert set(tree.queries()) == set(edges)
     flat = price(AggregateTree.flat(edges), edges, given_)
-    found = price(tree, edges, given_)
-    assert found <= flat * (1 + 1e-9)
-    held = sum(given_.groups(each) for each in tree.intermediates())
+    total = price(tree, edges, given_)
+    assert total <= flat * (1 + 1e-9)
+    held = sum(given_.groups(node) for node in tree.intermediates())
     assert held <= memory
     for change in _single_changes(tree):
-        fits = sum(given_.groups(each) for each in change.intermediates()) <= memory
+        fits = sum(given_.groups(node) for node in change.intermediates()) <= memory
         if fits:
-            assert price(change, edges, given_) >= found - 2e-3 * found
+            assert price(change, edges, given_) >= total - 2e-3 * total
 
 
 def _single_changes(tree: AggregateTree) -> list[AggregateTree]:

@@ -55,8 +55,8 @@ def partitions(items: Sequence[int]) -> Iterator[list[list[int]]]:
     first, *rest = items
     for partition in partitions(rest):
         yield [[first], *partition]
-        for place in range(len(partition)):
-            yield [*partition[:place], [first, *partition[place]], *partition[place + 1 :]]
+        for number in range(len(partition)):
+            yield [*partition[:number], [first, *partition[number]], *partition[number + 1 :]]
 
 
 @st.composite

@@ -26,10 +26,10 @@ def windows_of(plan: Grouping, windows: Sequence[Window]) -> list[list[Window]]:
 def distinct(windows: Sequence[Window]) -> list[list[Window]]:
     """The windows by equal edges, found by listing these."""
     period = lcm(*(window.slide for window in windows))
-    found: dict[frozenset[int], list[Window]] = {}
+    by_edges: dict[frozenset[int], list[Window]] = {}
     for window in windows:
-        found.setdefault(frozenset(edges_of(window, 0, period)), []).append(window)
-    return list(found.values())
+        by_edges.setdefault(frozenset(edges_of(window, 0, period)), []).append(window)
+    return list(by_edges.values())
 
 
 RATES = (Fraction(1, 2), Fraction(3), Fraction(50), Fraction(1000))

@@ -74,8 +74,8 @@ def test_nine_sets_by_all_their_21147_partitions(seed: int) -> None:
         return costs[key]
 
     expected = min(sum(map(cost, groups)) for groups in brute_force.partitions(range(9)))
-    found = sum(map(cost, map(list, exact_partition(rates, price, 1.0, 0.0))))
-    assert found == pytest.approx(expected, rel=1e-12)
+    total = sum(map(cost, map(list, exact_partition(rates, price, 1.0, 0.0))))
+    assert total == pytest.approx(expected, rel=1e-12)
 
 
 def cheaper_exists(rates: SearchRates, price: float, than: float) -> bool:
@@ -86,25 +86,25 @@ def cheaper_exists(rates: SearchRates, price: float, than: float) -> bool:
     """
     count = len(rates)
     overlaps = rates.overlaps.tolist()
-    own = [rate * overlap for rate, overlap in zip(rates.rates.tolist(), overlaps)]
-    still = [sum(own[place:]) for place in range(count + 1)]
+    alone = [rate * overlap for rate, overlap in zip(rates.rates.tolist(), overlaps)]
+    still = [sum(alone[edge_set:]) for edge_set in range(count + 1)]
 
     def cost(group: list[int]) -> float:
         return price + rates.union(group) * sum(overlaps[i] for i in group) if group else 0.0
 
-    def add(place: int, groups: list[list[int]], so_far: float) -> bool:
-        if so_far + still[place] >= than:
+    def add(edge_set: int, groups: list[list[int]], so_far: float) -> bool:
+        if so_far + still[edge_set] >= than:
             return False
-        if place == count:
+        if edge_set == count:
             return True
         options = [
-            (cost([*group, place]) - cost(group), number)
+            (cost([*group, edge_set]) - cost(group), number)
             for number, group in enumerate([*groups, []])
         ]
         for increase, number in sorted(options):
             extended = [list(group) for group in groups] + [[]]
-            extended[number].append(place)
-            if add(place + 1, [group for group in extended if group], so_far + increase):
+            extended[number].append(edge_set)
+            if add(edge_set + 1, [group for group in extended if group], so_far + increase):
                 return True
         return False
 
@@ -207,10 +207,10 @@ def test_without_a_model_best_takes_the_cheaper_of_both(rate: Fraction) -> None:
     windows = [Window(4 * s, s) for s in (2, 3, 5, 7, 8, 12)]
     workload = workload_of(windows)
     plans = [best(workload, rate, model) for model in MODELS]
-    found = best(workload, rate)
-    assert found.cost == min(plan.cost for plan in plans)
+    plan = best(workload, rate)
+    assert plan.cost == min(plan.cost for plan in plans)
     if rate <= workload.edge_rate.value:
-        assert found.model == TwoOps()
+        assert plan.model == TwoOps()
 
 
 def test_guessed_rates_do_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ def test_a_local_search_never_raises_the_cost_and_states_the_true_one(price: flo
         search.descend(20_000)
         search.iterate(20_000)
         groups = search.groups
-        assert sorted(each for group in groups for each in group) == list(range(len(rates)))
+        assert sorted(edge_set for group in groups for edge_set in group) == list(range(len(rates)))
         weights = [rates.overlaps[list(group)].sum() for group in groups]
         cost = sum(price + rates.union(g) * w for g, w in zip(groups, weights))
         assert search.cost == pytest.approx(cost)
@@ -247,7 +247,7 @@ def test_a_local_search_never_raises_the_cost_and_states_the_true_one(price: flo
 
 
 def test_a_local_search_finds_the_optimum_of_most_small_sets() -> None:
-    found = 0
+    optimal = 0
     for seed in range(20):
         workload = zipf_windows(11, seed=seed, slides=any_slides(60)).workload()
         rates = SearchRates(workload)
@@ -257,8 +257,8 @@ def test_a_local_search_finds_the_optimum_of_most_small_sets() -> None:
         search.start(MergeSequence(rates, 1.0, 0.0).cut(2.0))
         search.iterate(20_000)
         assert search.cost >= least * (1 - 1e-12)
-        found += search.cost <= least * (1 + 1e-9)
-    assert found >= 16
+        optimal += search.cost <= least * (1 + 1e-9)
+    assert optimal >= 16
 
 
 def test_equal_edges_are_together_in_an_optimal_plan() -> None:

@@ -76,7 +76,9 @@ def test_the_mapping_table_names_the_group_of_every_query() -> None:
     plan = grouping("drawn", workload_of(windows), 10, TwoOps(), [[2, 0], [1]])
     table = plan.group_mapping()
     for number, group in enumerate(plan.groups):
-        assert {name for name, place in table.items() if place == number} == set(group.queries)
+        assert {name for name, position in table.items() if position == number} == set(
+            group.queries
+        )
     assert table["q1"] == table["q3"]
 
 

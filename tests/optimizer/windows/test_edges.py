@@ -67,7 +67,7 @@ def test_all_exact_ways_agree(windows: list[Window]) -> None:
     period = composite_slide(classes, 10**9)
     assert period is not None
     assert Fraction(count_edges(classes, period), period) == expected
-    slides = [each.slide for each in classes]
+    slides = [edge_class.slide for edge_class in classes]
     assert EdgeCounter(Fraction(1), slides).covered(classes) == expected
     assert EdgeCounter(1.0, slides).covered(classes) == pytest.approx(float(expected), rel=1e-12)
 
@@ -75,7 +75,7 @@ def test_all_exact_ways_agree(windows: list[Window]) -> None:
 @given(st.lists(brute_force.windows(slides=(8, 9, 16, 27, 32, 36, 48)), min_size=2, max_size=6))
 def test_powers_of_primes_are_counted_digit_by_digit(windows: list[Window]) -> None:
     classes = classes_of(windows)
-    counter = EdgeCounter(Fraction(1), [each.slide for each in classes])
+    counter = EdgeCounter(Fraction(1), [edge_class.slide for edge_class in classes])
     assert counter.covered(classes) == brute_force.edge_rate(windows)
 
 
@@ -85,26 +85,29 @@ def test_rates_scale_with_the_unit_and_do_not_depend_on_where_time_begins(
 ) -> None:
     classes = [edge for window in windows for edge in window.edge_classes]
     moved = [
-        EdgeClass(each.slide * scale, (each.residue * scale + shift) % (each.slide * scale))
-        for each in classes
+        EdgeClass(
+            edge_class.slide * scale,
+            (edge_class.residue * scale + shift) % (edge_class.slide * scale),
+        )
+        for edge_class in classes
     ]
     assert edge_rate(moved).value * scale == edge_rate(classes).value
 
 
 def test_many_coprime_slides_have_the_product_form() -> None:
     primes = [p for p in range(2, 2000) if all(p % d for d in range(2, int(p**0.5) + 1))]
-    found = edge_rate([EdgeClass(p, p // 2) for p in primes])
-    assert found.exact
-    assert float(found) == pytest.approx(1 - prod(1 - 1 / p for p in primes), rel=1e-12)
+    rate = edge_rate([EdgeClass(p, p // 2) for p in primes])
+    assert rate.exact
+    assert float(rate) == pytest.approx(1 - prod(1 - 1 / p for p in primes), rel=1e-12)
 
 
 def test_large_slides_need_no_factors() -> None:
     """Two primes of ten digits: their product is never factored, only compared."""
     p, q, r = 9_999_999_967, 9_999_999_943, 9_999_999_929
-    found = edge_rate([EdgeClass(p * q, 0), EdgeClass(q * r, 0), EdgeClass(p * r, 5)])
+    rate = edge_rate([EdgeClass(p * q, 0), EdgeClass(q * r, 0), EdgeClass(p * r, 5)])
     inside = Fraction(1, p * q * r)
     alone = Fraction(1, p * q) + Fraction(1, q * r) + Fraction(1, p * r)
-    assert found.value == alone - inside
+    assert rate.value == alone - inside
 
 
 @given(st.lists(st.integers(1, 10**7), min_size=1, max_size=12))
@@ -113,7 +116,7 @@ def test_a_coprime_base_multiplies_to_its_numbers(numbers: list[int]) -> None:
     for number in numbers:
         assert prod(power for _, power in parts[number]) == number
         assert all(power % element == 0 for element, power in parts[number])
-    elements = sorted({element for each in parts.values() for element, _ in each})
+    elements = sorted({element for factors in parts.values() for element, _ in factors})
     for i, first in enumerate(elements):
         for second in elements[i + 1 :]:
             assert gcd(first, second) == 1
@@ -144,15 +147,15 @@ def test_estimates_are_within_their_bound(seed: int) -> None:
 def test_an_estimate_repeats_and_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST_PERIOD", 1)
     classes = random_classes(60, 3)
-    found = edge_rate(classes, steps=10)
-    assert not found.exact and found.confidence == 0.99 and 0 < found.error <= 0.0051
-    assert found == edge_rate(list(reversed(classes)), steps=10)
-    assert abs(float(found) / float(edge_rate(classes, steps=10**6)) - 1) <= found.error
+    rate = edge_rate(classes, steps=10)
+    assert not rate.exact and rate.confidence == 0.99 and 0 < rate.error <= 0.0051
+    assert rate == edge_rate(list(reversed(classes)), steps=10)
+    assert abs(float(rate) / float(edge_rate(classes, steps=10**6)) - 1) <= rate.error
 
 
 def test_counting_stops_at_its_budget_and_small_periods_are_counted_after() -> None:
     classes = random_classes(40, 5, largest=60)
-    counter = EdgeCounter(1.0, [each.slide for each in classes])
+    counter = EdgeCounter(1.0, [edge_class.slide for edge_class in classes])
     with pytest.raises(OutOfSteps):
         counter.covered(classes, steps=30)
     small = [c for c in classes if 1_441_440 % c.slide == 0]

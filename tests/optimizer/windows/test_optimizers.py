@@ -38,8 +38,8 @@ def test_each_merge_is_the_one_that_raises_final_costs_least(windows: list[Windo
     """Algorithm 1 in full: all pairs, in each step, with fractions."""
     workload = workload_of(windows)
     groups = {
-        place: [windows[i] for i in members.tolist()]
-        for place, members in enumerate(workload.members)
+        number: [windows[i] for i in members.tolist()]
+        for number, members in enumerate(workload.members)
     }
     sequence = MergeSequence(SearchRates(workload), 1.0, 0.0)
     sequence.cut(float("inf"))
@@ -95,15 +95,15 @@ def test_one_sequence_of_merges_serves_every_rate(windows: list[Window]) -> None
 
 def naive_insertion(groups: list[list[Window]], price: Fraction) -> list[list[Window]]:
     """Each set of windows joins the group that it raises least, or a new one."""
-    found: list[list[Window]] = []
+    woven: list[list[Window]] = []
     for added in groups:
-        increases = [final(group + added) - final(group) for group in found]
+        increases = [final(group + added) - final(group) for group in woven]
         increases.append(price + final(added))
-        place = min(range(len(increases)), key=lambda each: increases[each])
-        if place == len(found):
-            found.append([])
-        found[place] = found[place] + added
-    return found
+        cheapest = min(range(len(increases)), key=lambda number: increases[number])
+        if cheapest == len(woven):
+            woven.append([])
+        woven[cheapest] = woven[cheapest] + added
+    return woven
 
 
 @settings(max_examples=60)

@@ -26,9 +26,9 @@ def brute_force(spans: OpenSpans, windows: list[Window], groups: Groups, period:
     places = spans.workload.edge_set_of.tolist()
     total = 0.0
     for group in groups:
-        own = [w for w, place in zip(windows, places, strict=True) if place in group]
-        longest = max(window.range for window in own)
-        rate = edges_in(own, period) / period
+        members = [w for w, edge_set in zip(windows, places, strict=True) if edge_set in group]
+        longest = max(window.range for window in members)
+        rate = edges_in(members, period) / period
         total += rate * (longest + spans.step) / spans.step * spans.keys * spans.constants.scan
     whole = edges_in(windows, period) / period
     written = whole if spans.written is None else spans.written
@@ -49,8 +49,8 @@ def spans_of(
 ) -> OpenSpans:
     workload = Workload.of(Windowed(str(i), window) for i, window in enumerate(windows))
     ranges = [0] * len(workload.edge_sets)
-    for window, place in zip(windows, workload.edge_set_of.tolist(), strict=True):
-        ranges[place] = max(ranges[place], window.range)
+    for window, edge_set in zip(windows, workload.edge_set_of.tolist(), strict=True):
+        ranges[edge_set] = max(ranges[edge_set], window.range)
     return OpenSpans(workload, tuple(ranges), keys, step, constants, written)
 
 
@@ -75,8 +75,8 @@ def test_the_cheapest_of_all_cuts(
 ) -> None:
     spans = spans_of(windows, keys, step, constants, written)
     order: dict[int, list[int]] = {}
-    for place, length in enumerate(spans.ranges):
-        order.setdefault(length.bit_length(), []).append(place)
+    for edge_set, length in enumerate(spans.ranges):
+        order.setdefault(length.bit_length(), []).append(edge_set)
     runs = [order[magnitude] for magnitude in sorted(order)]
     cuts: list[Groups] = []
     for count in range(len(runs)):
@@ -85,9 +85,9 @@ def test_the_cheapest_of_all_cuts(
             chosen = [list(chain.from_iterable(runs[a:b])) for a, b in pairwise(bounds)]
             cuts.append(tuple(tuple(sorted(group)) for group in chosen))
     expected = min(brute_force(spans, windows, cut, period=60) for cut in cuts)
-    found = spans.groups()
-    assert abs(brute_force(spans, windows, found, period=60) - expected) <= 1e-9 * expected
-    assert abs(spans.cost(found) - expected) <= 1e-9 * expected
+    groups = spans.groups()
+    assert abs(brute_force(spans, windows, groups, period=60) - expected) <= 1e-9 * expected
+    assert abs(spans.cost(groups) - expected) <= 1e-9 * expected
 
 
 def test_a_short_alert_and_a_long_report_are_kept_apart() -> None:

@@ -22,13 +22,13 @@ def test_edge_sets_are_the_distinct_sets_of_edges(windows: list[Window]) -> None
     workload = workload_of(windows)
     expected = distinct(windows)
     assert len(workload.edge_sets) == len(expected)
-    found = {frozenset(workload.names[i] for i in members.tolist()) for members in workload.members}
+    sets = {frozenset(workload.names[i] for i in members.tolist()) for members in workload.members}
     remaining = list(enumerate(windows))
     named = [
         frozenset(f"q{i}" for i, window in remaining if any(window is other for other in group))
         for group in expected
     ]
-    assert found == set(named)
+    assert sets == set(named)
 
 
 @given(SETS)

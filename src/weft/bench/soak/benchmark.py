@@ -54,7 +54,7 @@ class SoakReport:
                 "heap of Java": _HEAP,
             },
             "samples": [sample.to_json() for sample in self.samples],
-            "trends": [found.to_json() for found in self.trends],
+            "trends": [measured_trend.to_json() for measured_trend in self.trends],
         }
 
 
@@ -112,12 +112,12 @@ def _verdicts(trends: Sequence[Trend]) -> Table:
     table.add_column("series")
     for heading in ("mean", "slope per minute", "rise", "verdict"):
         table.add_column(heading, justify="right")
-    for found in trends:
+    for measured_trend in trends:
         table.add_row(
-            found.name.replace("_", " "),
-            f"{found.mean:,.1f}",
-            f"{found.per_minute:+,.2f}",
-            f"{found.rise:+,.1f} ± {found.error:,.1f}",
-            found.verdict,
+            measured_trend.name.replace("_", " "),
+            f"{measured_trend.mean:,.1f}",
+            f"{measured_trend.per_minute:+,.2f}",
+            f"{measured_trend.rise:+,.1f} ± {measured_trend.error:,.1f}",
+            measured_trend.verdict,
         )
     return table

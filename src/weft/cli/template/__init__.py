@@ -1,1 +1,4 @@
-"""The files of the project that `weft init` writes: `weft.yaml` and queries."""
+"""The files of the project that `weft init` writes: `weft.yaml` and queries.
+
+Data, no code: `cli` copies them.
+"""

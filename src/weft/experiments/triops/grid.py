@@ -6,7 +6,7 @@ more, and `best` on the drawn one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weft.experiments.reproduction import Progress
@@ -27,7 +27,7 @@ class SimulatedPoint:
     shared: Plan
     weaveshare: Plan
     triweave: Plan
-    best: dict[str, Plan]
+    best: Mapping[str, Plan]
     """By model, each the best for its own; empty where `best` was not run."""
     edge_rate_error: float
     """The largest relative error of an edge rate; 0 if all were counted exactly."""

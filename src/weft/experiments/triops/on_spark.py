@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,8 @@ class Ran:
     model: str
     groups: int
     nodes: int
-    predicted: dict[str, float]
-    counted: dict[str, int]
+    predicted: Mapping[str, float]
+    counted: Mapping[str, int]
     seconds: float
     kernel_seconds: float
     results: int

@@ -60,8 +60,8 @@ class NodeState:
     groups: Array
     ends: Array
     counts: Array
-    columns: dict[str, Stored]
-    partials: dict[str, Partial]
+    columns: Mapping[str, Stored]
+    partials: Mapping[str, Partial]
 
     def __len__(self) -> int:
         return len(self.ends)

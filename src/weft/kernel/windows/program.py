@@ -11,7 +11,7 @@ are computed together, so that the work per batch grows with windows and shapes,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -115,8 +115,8 @@ class Program:
 
     plan: SharedPlan
     groups: tuple[GroupProgram, ...]
-    pools: dict[str, Pool]
-    readers: dict[str, tuple[Query, ...]]
+    pools: Mapping[str, Pool]
+    readers: Mapping[str, tuple[Query, ...]]
     """The queries that read each node, retired ones included."""
 
     def families(self) -> dict[str, tuple[SqlType, ...]]:

@@ -32,7 +32,7 @@ _MOST_CELLS = 8192
 MOST_INTERVALS = 32
 """The most intervals in a filter; more are replaced by one interval that covers them all."""
 
-Relation = str
+RelationSql = str
 """What may stand after FROM."""
 
 
@@ -73,7 +73,7 @@ class Places:
         ]
         return [*cuts, *words]
 
-    def with_rows(self, rows: Relation) -> Relation:
+    def with_rows(self, rows: RelationSql) -> RelationSql:
         """The rows with the signature columns that do not follow from keys."""
         signature = self.node.signature
         for index, cut in enumerate(signature.cuts):
@@ -88,7 +88,7 @@ class Places:
                 words[signature_name(index)] = _word(row_bits)
         return selecting(rows, words)
 
-    def with_fragments(self, fragments: Relation) -> Relation:
+    def with_fragments(self, fragments: RelationSql) -> RelationSql:
         """The fragments with all signature columns, named by `signature_name`."""
         signature = self.node.signature
         keys = {key.sql: key_column(index) for index, key in enumerate(self.node.keys)}
@@ -112,7 +112,7 @@ def _bits_of(bits: Sequence[str], word: int) -> Sequence[str]:
     return bits[word * WORD_BITS : (word + 1) * WORD_BITS]
 
 
-def with_signature_of(above: Relation, parent: Node, node: Node) -> Relation:
+def with_signature_of(above: RelationSql, parent: Node, node: Node) -> RelationSql:
     """A parent's fragments with the signature columns of a node below it. A cut of the node is also a
     cut of the parent, or is searched in a key. Its bits are some of the parent's bits."""
     parent_cuts = {cut.attribute: index for index, cut in enumerate(parent.signature.cuts)}
@@ -137,7 +137,7 @@ def with_signature_of(above: Relation, parent: Node, node: Node) -> Relation:
     return selecting(above, words)
 
 
-def selecting(rows: Relation, columns: dict[str, str]) -> Relation:
+def selecting(rows: RelationSql, columns: dict[str, str]) -> RelationSql:
     """The rows with more columns.
 
     >>> selecting("t", {"b": "a + 1"})
@@ -159,7 +159,7 @@ def _word(conditions: Sequence[str | None]) -> str:
     return " + ".join(bits) or "0L"
 
 
-def with_class(rows: Relation, cut: Cut, attribute: str, name: str) -> Relation:
+def with_class(rows: RelationSql, cut: Cut, attribute: str, name: str) -> RelationSql:
     """The rows with the class of an attribute's value under a cut."""
     for step in _search(cut, attribute, name):
         rows = selecting(rows, step)

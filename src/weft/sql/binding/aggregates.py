@@ -15,7 +15,7 @@ from weft.sql.binding.coercion import number
 from weft.sql.binding.rows import IN_ARGUMENT, IN_FILTER, Rows
 from weft.sql.fallback import Unshared
 from weft.sql.reading.functions import AGGREGATES
-from weft.sql.reading.syntax import Constant, Function, Node, Number, String
+from weft.sql.reading.syntax import Constant, Function, Number, String, SyntaxNode
 
 _ONE_ARGUMENT: Final = frozenset({"sum", "avg", "min", "max", "bool_and", "bool_or", *MOMENTS})
 _DISTINCT_CHANGES_NOTHING: Final = frozenset({"min", "max", "bool_and", "bool_or"})
@@ -55,7 +55,7 @@ def bind_aggregate(call: Function, rows: Rows) -> Aggregate:
     return _percentile(call, rows, filter_)
 
 
-def _only_argument(call: Function) -> Node:
+def _only_argument(call: Function) -> SyntaxNode:
     if len(call.arguments) != 1:
         raise _wrong_number(call)
     return call.arguments[0]
@@ -67,7 +67,7 @@ def _wrong_number(call: Function) -> Unshared:
     )
 
 
-def _condition(rows: Rows, node: Node, where: str) -> Expression:
+def _condition(rows: Rows, node: SyntaxNode, where: str) -> Expression:
     condition = rows.expression(node, where)
     if condition.type != BOOLEAN:
         raise rows.source.error(
@@ -91,21 +91,21 @@ def _count(call: Function, rows: Rows, filter_: Expression | None) -> Aggregate:
     return Aggregate("count", arguments, BIGINT, filter_, (), call.distinct)
 
 
-def _is_value(node: Node) -> bool:
+def _is_value(node: SyntaxNode) -> bool:
     """Whether a node is a literal other than NULL, so that count(node) is count(*)."""
     if isinstance(node, Constant):
         return node.value is not None
     return isinstance(node, (Number, String))
 
 
-def _arguments(nodes: tuple[Node, ...], rows: Rows) -> tuple[Expression, ...]:
+def _arguments(nodes: tuple[SyntaxNode, ...], rows: Rows) -> tuple[Expression, ...]:
     return tuple(rows.expression(node, IN_ARGUMENT) for node in nodes)
 
 
 def _typed(
     call: Function,
     function: str,
-    nodes: tuple[Node, ...],
+    nodes: tuple[SyntaxNode, ...],
     rows: Rows,
     filter_: Expression | None,
     parameters: tuple[Value, ...] = (),
@@ -183,7 +183,7 @@ def _percentile(call: Function, rows: Rows, filter_: Expression | None) -> Aggre
     return Aggregate("approx_percentile", aggregate.arguments, type_, filter_, parameters)
 
 
-def _constant(call: Function, node: Node) -> float:
+def _constant(call: Function, node: SyntaxNode) -> float:
     if isinstance(node, Number):
         _, value = number(node.text)
         if value is not None and not isinstance(value, bool):

@@ -29,7 +29,7 @@ from weft.sql.fallback import Fallback, Unshared
 from weft.sql.reading.functions import AGGREGATES, UNSHARED_AGGREGATES
 from weft.sql.reading.select import parse
 from weft.sql.reading.source import read
-from weft.sql.reading.syntax import Field, Function, Name, Node, Number, Select, walk
+from weft.sql.reading.syntax import FieldAccess, Function, Name, Number, Select, SyntaxNode, walk
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -138,7 +138,7 @@ def _grouping(select: Select, rows: Rows) -> tuple[Window, tuple[Expression, ...
         if isinstance(node, Function) and node.name == "window":
             windows.append((window_of(node, rows), written.start))
             continue
-        if isinstance(node, Field) and isinstance(node.base, Function):
+        if isinstance(node, FieldAccess) and isinstance(node.base, Function):
             if node.base.name == "window":
                 raise Unshared(
                     "grouping by a bound of the window has no shared form",
@@ -157,7 +157,7 @@ def _grouping(select: Select, rows: Rows) -> tuple[Window, tuple[Expression, ...
     return windows[0][0], tuple(keys.values())
 
 
-def _group_node(node: Node, select: Select, rows: Rows) -> Node:
+def _group_node(node: SyntaxNode, select: Select, rows: Rows) -> SyntaxNode:
     """The expression that an ordinal or an alias in GROUP BY stands for."""
     if isinstance(node, Number):
         _, position = number(node.text)
@@ -179,7 +179,7 @@ def _group_node(node: Node, select: Select, rows: Rows) -> Node:
     return node
 
 
-def _first_aggregate(node: Node) -> Function | None:
+def _first_aggregate(node: SyntaxNode) -> Function | None:
     for part in walk(node):
         if isinstance(part, Function):
             if part.name in AGGREGATES or part.name in UNSHARED_AGGREGATES:

@@ -18,13 +18,13 @@ from weft.sql.reading.functions import AGGREGATES
 from weft.sql.reading.syntax import (
     Binary,
     Constant,
-    Field,
+    FieldAccess,
     Function,
     Item,
     Name,
-    Node,
     Number,
     String,
+    SyntaxNode,
     Unary,
     walk,
 )
@@ -49,7 +49,7 @@ def output_name(item: Item, outputs: Outputs) -> str:
     return printed if printed is not None else _asked(node, outputs)
 
 
-def _printed(node: Node, outputs: Outputs) -> str | None:
+def _printed(node: SyntaxNode, outputs: Outputs) -> str | None:
     """What Spark prints for an expression, None where weft does not know."""
     if isinstance(node, Name):
         return _path(node, outputs)
@@ -63,7 +63,7 @@ def _printed(node: Node, outputs: Outputs) -> str | None:
         return _function(node, outputs)
     if isinstance(node, Binary):
         return _binary(node, outputs)
-    if isinstance(node, Field):
+    if isinstance(node, FieldAccess):
         base = node.base
         if isinstance(base, Function) and base.name == "window":
             return f"window.{node.name}"
@@ -132,11 +132,11 @@ def _binary(node: Binary, outputs: Outputs) -> str | None:
     return f"(NOT ({left} = {right}))" if operator == "<>" else None
 
 
-def _is_decimal(node: Node) -> bool:
+def _is_decimal(node: SyntaxNode) -> bool:
     return isinstance(node, Number) and "." in node.text
 
 
-def _asked(node: Node, outputs: Outputs) -> str:
+def _asked(node: SyntaxNode, outputs: Outputs) -> str:
     fields = list(outputs.rows.stream.fields)
     taken = {column.name.lower() for column in fields}
     if "window" not in taken:
@@ -149,12 +149,12 @@ def _asked(node: Node, outputs: Outputs) -> str:
     return outputs.rows.analyzer.output_name(tuple(fields), _unqualified(node, outputs))
 
 
-def _alias_names(node: Node, outputs: Outputs) -> list[str]:
+def _alias_names(node: SyntaxNode, outputs: Outputs) -> list[str]:
     firsts = [part.parts[0].lower() for part in walk(node) if isinstance(part, Name)]
     return [name for name in firsts if name in outputs.aliases]
 
 
-def _unqualified(node: Node, outputs: Outputs) -> str:
+def _unqualified(node: SyntaxNode, outputs: Outputs) -> str:
     """The user's text without the stream's name before columns."""
     source = outputs.rows.source
     pieces: list[str] = []

@@ -33,7 +33,16 @@ from weft.sql.binding.scalars import Typer
 from weft.sql.binding.windows import window_of
 from weft.sql.fallback import Unshared
 from weft.sql.reading.functions import ADVICE, AGGREGATES, UNSHARED_AGGREGATES
-from weft.sql.reading.syntax import Constant, Field, Function, Name, Node, Number, Star, String
+from weft.sql.reading.syntax import (
+    Constant,
+    FieldAccess,
+    Function,
+    Name,
+    Number,
+    Star,
+    String,
+    SyntaxNode,
+)
 
 _LITERALS: Final = (Number, String, Constant)
 _BOUNDS: Final = {"start": "window_start", "end": "window_end"}
@@ -89,7 +98,7 @@ class Outputs:
         columns = {quote(column.name) for column in self.rows.stream.fields}
         self._has_composite_keys = any(key.sql not in columns for key in self.keys)
 
-    def select(self, node: Node, alias: str | None) -> tuple[Scalar, SqlType]:
+    def select(self, node: SyntaxNode, alias: str | None) -> tuple[Scalar, SqlType]:
         """A column of the result."""
         typer = Typer(self, self.rows.ansi)
         typed = typer.type(node)
@@ -100,7 +109,7 @@ class Outputs:
             self.aliases[alias.lower()] = Typed(typed.sql, type_, typed.can_raise, typed.scalar)
         return scalar, type_
 
-    def having(self, node: Node) -> Scalar:
+    def having(self, node: SyntaxNode) -> Scalar:
         """The condition on groups."""
         self.in_having = True
         typer = Typer(self, self.rows.ansi)
@@ -109,7 +118,7 @@ class Outputs:
             raise Unshared(f"HAVING with a {type_} has no shared form", node.start)
         return scalar
 
-    def _resolved(self, typed: Typed, doubt: Node) -> tuple[Scalar, SqlType]:
+    def _resolved(self, typed: Typed, doubt: SyntaxNode) -> tuple[Scalar, SqlType]:
         type_, scalar = typed.type, typed.scalar
         if isinstance(scalar, Literal) and decimal_parameters(scalar.type):
             scalar = None
@@ -132,7 +141,7 @@ class Outputs:
         types["window"] = self._values.window.type
         return [*keys, *values, *(Column(name, type_) for name, type_ in types.items() if type_)]
 
-    def leaf(self, node: Node) -> Typed | None:
+    def leaf(self, node: SyntaxNode) -> Typed | None:
         if isinstance(node, _LITERALS):
             return None
         if self._has_composite_keys:
@@ -143,7 +152,7 @@ class Outputs:
             return self._name(node)
         if isinstance(node, Function):
             return self._function(node)
-        if isinstance(node, Field):
+        if isinstance(node, FieldAccess):
             return self._field(node)
         if isinstance(node, Star):
             raise Unshared("* in a grouped SELECT has no shared form", node.start)
@@ -171,13 +180,13 @@ class Outputs:
             self.aggregates.append(aggregate)
         return _value(f"a{self.aggregates.index(aggregate)}", aggregate.type)
 
-    def _field(self, node: Field) -> Typed | None:
+    def _field(self, node: FieldAccess) -> Typed | None:
         base = self.leaf(node.base)
         if base is not self._values.window:
             return None
         return self._bound(node, (node.name,))
 
-    def _bound(self, node: Node, path: tuple[str, ...]) -> Typed:
+    def _bound(self, node: SyntaxNode, path: tuple[str, ...]) -> Typed:
         if not path:
             return self._values.window
         bound = self._values.bounds.get(path[0].lower())

@@ -26,7 +26,7 @@ from weft.sql.reading.functions import (
     UNSHARED_AGGREGATES,
 )
 from weft.sql.reading.source import Source
-from weft.sql.reading.syntax import Binary, Function, Name, Node, Star
+from weft.sql.reading.syntax import Binary, Function, Name, Star, SyntaxNode
 
 _NESTED: Final = ("struct", "map", "array", "variant")
 _PLACES = re.compile(r"\s*SQLSTATE: .*|^\[[A-Z_.]+\]\s*", re.DOTALL)
@@ -63,12 +63,12 @@ class Rows:
     clause: str = "here"
     _used: set[str] = field(default_factory=set)
 
-    def expression(self, node: Node, clause: str) -> Expression:
+    def expression(self, node: SyntaxNode, clause: str) -> Expression:
         """The bound form of an expression; `clause` says where it stands, for errors."""
         return self._expression(node, clause)[0]
 
     def _expression(
-        self, node: Node, clause: str, opaque: bool = False
+        self, node: SyntaxNode, clause: str, opaque: bool = False
     ) -> tuple[Expression, Scalar | None]:
         self.clause = clause
         self._used = set()
@@ -80,7 +80,7 @@ class Rows:
         columns = tuple(sorted(self._used))
         return Expression(typed.sql, type_, columns, typed.can_raise), typed.scalar
 
-    def condition(self, node: Node, clause: str) -> Expression:
+    def condition(self, node: SyntaxNode, clause: str) -> Expression:
         """The bound form of a WHERE clause, of which only `true` counts.
 
         Spark stops at the first conjunct that is false or NULL, so a conjunct that can raise
@@ -98,14 +98,14 @@ class Rows:
             sql = f"CASE WHEN {part} THEN {sql} ELSE false END"
         return replace(whole, sql=sql)
 
-    def ask(self, sql: str, node: Node) -> SqlType:
+    def ask(self, sql: str, node: SyntaxNode) -> SqlType:
         """The type that Spark gives an expression over the stream's columns."""
         answer = self.analyzer.type(self.stream.fields, sql)
         if isinstance(answer, AnalysisProblem):
             raise refusal(self.source, node, answer)
         return answer
 
-    def canonical(self, node: Node) -> str | None:
+    def canonical(self, node: SyntaxNode) -> str | None:
         """The canonical SQL of a node, None if it is no row-level expression."""
         used, self._used = self._used, set()
         try:
@@ -115,7 +115,7 @@ class Rows:
         finally:
             self._used = used
 
-    def leaf(self, node: Node) -> Typed | None:
+    def leaf(self, node: SyntaxNode) -> Typed | None:
         if isinstance(node, Name):
             return self.column(node)
         if isinstance(node, Star):
@@ -196,7 +196,7 @@ def with_path(typed: Typed, path: tuple[str, ...]) -> Typed:
     return Typed(typed.sql + "".join(f".{quote(part.lower())}" for part in path), None)
 
 
-def refusal(source: Source, node: Node, problem: AnalysisProblem) -> SqlError:
+def refusal(source: Source, node: SyntaxNode, problem: AnalysisProblem) -> SqlError:
     """The error for an expression that Spark refuses, without the places in the text it saw."""
     message = _PLACES.sub("", problem.message.strip()).split("\n", 1)[0] or problem.error_class
     if problem.error_class.startswith("DATATYPE_MISMATCH"):
@@ -204,7 +204,7 @@ def refusal(source: Source, node: Node, problem: AnalysisProblem) -> SqlError:
     return source.error("INVALID_QUERY", node.start, detail=message)
 
 
-def _conjuncts(node: Node) -> list[Node]:
+def _conjuncts(node: SyntaxNode) -> list[SyntaxNode]:
     if isinstance(node, Binary) and node.operator == "and":
         return [*_conjuncts(node.left), *_conjuncts(node.right)]
     return [node]

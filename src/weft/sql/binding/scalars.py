@@ -60,15 +60,15 @@ from weft.sql.reading.syntax import (
     Case,
     Cast,
     Constant,
-    Field,
+    FieldAccess,
     Function,
     In,
     Is,
     Like,
-    Node,
     Number,
     String,
     Subscript,
+    SyntaxNode,
     TypedLiteral,
     Unary,
     string_sql,
@@ -81,7 +81,7 @@ _NULL: Final = Typed("NULL", VOID, False, Literal(None, VOID))
 class Scope(Protocol):
     """What names mean, and which larger expressions are values by themselves."""
 
-    def leaf(self, node: Node) -> Typed | None:
+    def leaf(self, node: SyntaxNode) -> Typed | None:
         """The meaning of a node that is a value of the scope, None to look inside it."""
         ...
 
@@ -100,10 +100,10 @@ class Typer:
         self._ansi = ansi
         self._opaque = opaque
         """Whether a value that only Spark can evaluate has a scalar, too, if it has a type."""
-        self.doubt: Node | None = None
+        self.doubt: SyntaxNode | None = None
         """The innermost node, read first, whose type only Spark can tell."""
 
-    def type(self, node: Node) -> Typed:
+    def type(self, node: SyntaxNode) -> Typed:
         typed = self._scope.leaf(node)
         if typed is None:
             typed = _RULES[type(node)](self, node)
@@ -113,7 +113,7 @@ class Typer:
             typed = replace(typed, scalar=Opaque(typed.sql, (), typed.type))
         return typed
 
-    def types(self, nodes: Sequence[Node]) -> list[Typed]:
+    def types(self, nodes: Sequence[SyntaxNode]) -> list[Typed]:
         return [self.type(node) for node in nodes]
 
     def _number(self, node: Number) -> Typed:
@@ -349,14 +349,14 @@ class Typer:
         can_raise = any(argument.can_raise for argument in arguments)
         return Typed(sql, type_, can_raise, call("coalesce", arguments, type_, type_))
 
-    def _field(self, node: Field) -> Typed:
+    def _field(self, node: FieldAccess) -> Typed:
         return Typed(f"{self.type(node.base).sql}.{quote(node.name.lower())}", None, True)
 
     def _subscript(self, node: Subscript) -> Typed:
         return Typed(f"{self.type(node.base).sql}[{self.type(node.index).sql}]", None, True)
 
 
-_RULES: Final[dict[type[Node], Callable[[Typer, Any], Typed]]] = {
+_RULES: Final[dict[type[SyntaxNode], Callable[[Typer, Any], Typed]]] = {
     Number: Typer._number,
     String: Typer._string,
     Constant: Typer._constant,
@@ -370,6 +370,6 @@ _RULES: Final[dict[type[Node], Callable[[Typer, Any], Typed]]] = {
     Case: Typer._case,
     Cast: Typer._cast,
     Function: Typer._function,
-    Field: Typer._field,
+    FieldAccess: Typer._field,
     Subscript: Typer._subscript,
 }

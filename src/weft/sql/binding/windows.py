@@ -8,7 +8,7 @@ from weft.sql.binding.coercion import number
 from weft.sql.binding.rows import Rows
 from weft.sql.fallback import Unshared
 from weft.sql.reading.brackets import interval, window_length
-from weft.sql.reading.syntax import BracketWindow, Function, Name, Node, Number, String
+from weft.sql.reading.syntax import BracketWindow, Function, Name, Number, String, SyntaxNode
 
 
 def window_of(call: Function, rows: Rows) -> Window:
@@ -43,7 +43,7 @@ def bracket_window(bracket: BracketWindow) -> Window:
     return Window(bracket.range, bracket.slide)
 
 
-def _check_time(node: Node, rows: Rows) -> None:
+def _check_time(node: SyntaxNode, rows: Rows) -> None:
     time = rows.stream.time
     described = "an expression"
     if isinstance(node, Name):
@@ -56,7 +56,7 @@ def _check_time(node: Node, rows: Rows) -> None:
     raise rows.source.error("BAD_TIME", node.start, time=time, found=described)
 
 
-def _positive(node: Node, rows: Rows, what: str) -> int:
+def _positive(node: SyntaxNode, rows: Rows, what: str) -> int:
     if isinstance(node, String) and node.value is not None:
         return window_length(rows.source, node.start, node.value, what)
     micros = _micros(node, rows)
@@ -67,7 +67,7 @@ def _positive(node: Node, rows: Rows, what: str) -> int:
     return micros
 
 
-def _micros(node: Node, rows: Rows) -> int:
+def _micros(node: SyntaxNode, rows: Rows) -> int:
     """A length: a string such as '1 hour', or a whole number of microseconds."""
     if isinstance(node, String):
         if node.value is None:
@@ -80,7 +80,7 @@ def _micros(node: Node, rows: Rows) -> int:
     raise _no_length(node, rows)
 
 
-def _no_length(node: Node, rows: Rows) -> SqlError:
+def _no_length(node: SyntaxNode, rows: Rows) -> SqlError:
     return rows.source.error(
         "BAD_WINDOW",
         node.start,

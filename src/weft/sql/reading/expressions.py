@@ -37,17 +37,17 @@ from weft.sql.reading.syntax import (
     Case,
     Cast,
     Constant,
-    Field,
+    FieldAccess,
     Function,
     In,
     Is,
     Like,
     Name,
-    Node,
     Number,
     Star,
     String,
     Subscript,
+    SyntaxNode,
     TypedLiteral,
     Unary,
     string_sql,
@@ -84,11 +84,11 @@ _WITHOUT_PARENTHESES: Final = frozenset(
 )
 
 
-def expression(cursor: Cursor) -> Node:
+def expression(cursor: Cursor) -> SyntaxNode:
     return _or(cursor)
 
 
-def _or(cursor: Cursor) -> Node:
+def _or(cursor: Cursor) -> SyntaxNode:
     start = cursor.at
     left = _and(cursor)
     while cursor.take("OR"):
@@ -97,7 +97,7 @@ def _or(cursor: Cursor) -> Node:
     return left
 
 
-def _and(cursor: Cursor) -> Node:
+def _and(cursor: Cursor) -> SyntaxNode:
     start = cursor.at
     left = _not(cursor)
     while cursor.take("AND"):
@@ -106,7 +106,7 @@ def _and(cursor: Cursor) -> Node:
     return left
 
 
-def _not(cursor: Cursor) -> Node:
+def _not(cursor: Cursor) -> SyntaxNode:
     start = cursor.at
     if cursor.take("NOT") or cursor.take("!"):
         operand = _not(cursor)
@@ -114,7 +114,7 @@ def _not(cursor: Cursor) -> Node:
     return _predicate(cursor, start, _value(cursor, 1))
 
 
-def _predicate(cursor: Cursor, start: int, operand: Node) -> Node:
+def _predicate(cursor: Cursor, start: int, operand: SyntaxNode) -> SyntaxNode:
     word = cursor.upper()
     negated = word == "NOT"
     if negated:
@@ -125,7 +125,7 @@ def _predicate(cursor: Cursor, start: int, operand: Node) -> Node:
     if word not in ("BETWEEN", "IN") and word not in _LIKES:
         return operand
     cursor.at += 2 if negated else 1
-    node: Node
+    node: SyntaxNode
     if word == "BETWEEN":
         low = _value(cursor, 1)
         cursor.expect("AND")
@@ -141,7 +141,7 @@ def _predicate(cursor: Cursor, start: int, operand: Node) -> Node:
     return Unary(start, cursor.at, "not", node) if negated else node
 
 
-def _like(cursor: Cursor, start: int, operand: Node, word: str) -> Node:
+def _like(cursor: Cursor, start: int, operand: SyntaxNode, word: str) -> SyntaxNode:
     if cursor.upper() in ("ANY", "SOME", "ALL") and cursor.upper(1) == "(":
         joined = "AND" if cursor.upper() == "ALL" else "OR"
         raise Unshared(
@@ -159,10 +159,10 @@ def _like(cursor: Cursor, start: int, operand: Node, word: str) -> Node:
     return Like(start, cursor.at, _LIKES[word], operand, pattern, escape)
 
 
-def _is(cursor: Cursor, start: int, operand: Node) -> Node:
+def _is(cursor: Cursor, start: int, operand: SyntaxNode) -> SyntaxNode:
     negated = cursor.take("NOT")
     word = cursor.upper()
-    node: Node
+    node: SyntaxNode
     if cursor.take("DISTINCT", "FROM"):
         right = _value(cursor, 1)
         node = Binary(start, cursor.at, "<=>", operand, right)
@@ -175,7 +175,7 @@ def _is(cursor: Cursor, start: int, operand: Node) -> Node:
     return Unary(start, cursor.at, "not", node) if negated else node
 
 
-def _value(cursor: Cursor, level: int) -> Node:
+def _value(cursor: Cursor, level: int) -> SyntaxNode:
     """Operators of this level and tighter, from the left."""
     start = cursor.at
     left = _signed(cursor)
@@ -189,7 +189,7 @@ def _value(cursor: Cursor, level: int) -> Node:
         left = Binary(start, cursor.at, _SPELLINGS.get(operator, operator), left, right)
 
 
-def _signed(cursor: Cursor) -> Node:
+def _signed(cursor: Cursor) -> SyntaxNode:
     start = cursor.at
     word = cursor.upper()
     if word not in _SIGNS:
@@ -202,7 +202,7 @@ def _signed(cursor: Cursor) -> Node:
     return Unary(start, cursor.at, word, operand)
 
 
-def _suffixed(cursor: Cursor, start: int, node: Node) -> Node:
+def _suffixed(cursor: Cursor, start: int, node: SyntaxNode) -> SyntaxNode:
     """`x.field`, `x[index]` and `x::type` after a primary."""
     while True:
         word = cursor.upper()
@@ -211,7 +211,7 @@ def _suffixed(cursor: Cursor, start: int, node: Node) -> Node:
         if word == ".":
             cursor.at += 1
             field = cursor.name()
-            node = Field(start, cursor.at, node, field)
+            node = FieldAccess(start, cursor.at, node, field)
         elif word == "[":
             cursor.at += 1
             index = expression(cursor)
@@ -227,7 +227,7 @@ def _suffixed(cursor: Cursor, start: int, node: Node) -> Node:
             return node
 
 
-def _primary(cursor: Cursor) -> Node:
+def _primary(cursor: Cursor) -> SyntaxNode:
     token, start = cursor.token, cursor.at
     kind = token.kind
     if kind == NUMBER:
@@ -255,7 +255,7 @@ def _starts_clause(cursor: Cursor) -> bool:
     return following.kind not in (SYMBOL, END) or following.upper == "("
 
 
-def _symbol(cursor: Cursor, start: int) -> Node:
+def _symbol(cursor: Cursor, start: int) -> SyntaxNode:
     word = cursor.upper()
     if word == "(":
         cursor.at += 1
@@ -273,7 +273,7 @@ def _symbol(cursor: Cursor, start: int) -> Node:
     raise Unexpected(start, certain=word in _LEVELS or word in _CLOSING)
 
 
-def _word(cursor: Cursor, start: int, word: str) -> Node:
+def _word(cursor: Cursor, start: int, word: str) -> SyntaxNode:
     following = cursor.tokens[start + 1]
     if following.kind == STRING and word in _TYPED_LITERALS:
         cursor.at += 2
@@ -295,7 +295,7 @@ def _word(cursor: Cursor, start: int, word: str) -> Node:
     return _path(cursor, start)
 
 
-def _path(cursor: Cursor, start: int) -> Node:
+def _path(cursor: Cursor, start: int) -> SyntaxNode:
     parts = [cursor.name()]
     while cursor.upper() == "." and cursor.tokens[cursor.at + 1].kind in (WORD, QUOTED):
         cursor.at += 1
@@ -306,7 +306,7 @@ def _path(cursor: Cursor, start: int) -> Node:
     return Name(start, cursor.at, tuple(parts))
 
 
-def _call(cursor: Cursor, start: int, word: str) -> Node:
+def _call(cursor: Cursor, start: int, word: str) -> SyntaxNode:
     if word in _OWN_SYNTAX:
         raise Unshared(f"{word}( … ) has no shared form", start)
     cursor.at += 2
@@ -322,7 +322,7 @@ def _call(cursor: Cursor, start: int, word: str) -> Node:
         return _extract(cursor, start)
     star = cursor.upper() == "*" and cursor.upper(1) == ")"
     distinct = False
-    arguments: tuple[Node, ...] = ()
+    arguments: tuple[SyntaxNode, ...] = ()
     if star:
         cursor.at += 2
     else:
@@ -345,7 +345,7 @@ def _call(cursor: Cursor, start: int, word: str) -> Node:
     return call
 
 
-def _extract(cursor: Cursor, start: int) -> Node:
+def _extract(cursor: Cursor, start: int) -> SyntaxNode:
     """EXTRACT(field FROM x) is date_part('field', x)."""
     field = cursor.name().lower()
     part = String(cursor.at - 1, cursor.at, f"'{field}'", field)
@@ -382,7 +382,7 @@ def _names_a_window(cursor: Cursor) -> bool:
     return following.kind in (WORD, QUOTED)
 
 
-def _list(cursor: Cursor, closing: str) -> tuple[Node, ...]:
+def _list(cursor: Cursor, closing: str) -> tuple[SyntaxNode, ...]:
     items = [_argument(cursor)]
     while cursor.take(","):
         items.append(_argument(cursor))
@@ -390,7 +390,7 @@ def _list(cursor: Cursor, closing: str) -> tuple[Node, ...]:
     return tuple(items)
 
 
-def _argument(cursor: Cursor) -> Node:
+def _argument(cursor: Cursor) -> SyntaxNode:
     if cursor.upper(1) == "=>":
         raise Unshared(
             "a named argument ('=>') has no shared form",
@@ -411,7 +411,7 @@ def _is_lambda(cursor: Cursor) -> bool:
     return cursor.upper(ahead + 1) == "->"
 
 
-def _case(cursor: Cursor, start: int) -> Node:
+def _case(cursor: Cursor, start: int) -> SyntaxNode:
     cursor.at += 1
     operand = None if cursor.upper() == "WHEN" else expression(cursor)
     branches = []

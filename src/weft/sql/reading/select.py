@@ -15,7 +15,7 @@ from weft.sql.reading.expressions import expression
 from weft.sql.reading.relations import JOINS
 from weft.sql.reading.source import END, QUOTED, STRING, WORD, Source
 from weft.sql.reading.statement_kind import SET_OPERATIONS, check_one_select, verdict
-from weft.sql.reading.syntax import BracketWindow, Item, Node, Relation, Select, Star
+from weft.sql.reading.syntax import BracketWindow, FromName, Item, Select, Star, SyntaxNode
 
 _SORT_LATER: Final = "leave it out, and sort what results(name) gives"
 _LATER_CLAUSES: Final = {
@@ -89,7 +89,7 @@ def _select(cursor: Cursor) -> Select:
 def _item(cursor: Cursor) -> Item:
     if cursor.upper() == "*":
         cursor.at += 1
-        node: Node = Star(cursor.at - 1, cursor.at)
+        node: SyntaxNode = Star(cursor.at - 1, cursor.at)
     else:
         node = expression(cursor)
     if cursor.take("AS"):
@@ -111,7 +111,7 @@ def _bare_alias(cursor: Cursor) -> str | None:
     return None
 
 
-def _relation(cursor: Cursor) -> tuple[Relation, BracketWindow | None]:
+def _relation(cursor: Cursor) -> tuple[FromName, BracketWindow | None]:
     parenthesised = False
     if cursor.upper() == "STREAM" and _names_a_stream(cursor):
         cursor.at += 1
@@ -137,7 +137,7 @@ def _relation(cursor: Cursor) -> tuple[Relation, BracketWindow | None]:
         alias = alias or _relation_alias(cursor)
     if cursor.upper() == "," or cursor.upper() in JOINS:
         raise Unshared("joins have no shared form yet", cursor.at)
-    return Relation(".".join(parts), alias, at), window
+    return FromName(".".join(parts), alias, at), window
 
 
 def _names_a_stream(cursor: Cursor) -> bool:
@@ -153,7 +153,7 @@ def _relation_alias(cursor: Cursor) -> str | None:
     return cursor.name() if cursor.take("AS") else _bare_alias(cursor)
 
 
-def _group(cursor: Cursor) -> list[Node]:
+def _group(cursor: Cursor) -> list[SyntaxNode]:
     if cursor.upper() == "ALL" and cursor.upper(1) in ("", "HAVING", ";", "ORDER", "LIMIT"):
         raise Unshared("GROUP BY ALL has no shared form", cursor.at, "name the keys in GROUP BY")
     keys = [_key(cursor)]
@@ -167,7 +167,7 @@ def _group(cursor: Cursor) -> list[Node]:
     return keys
 
 
-def _key(cursor: Cursor) -> Node:
+def _key(cursor: Cursor) -> SyntaxNode:
     if cursor.upper() in _GROUPINGS and cursor.upper(1) in ("(", "SETS"):
         word = "GROUPING SETS" if cursor.upper(1) == "SETS" else cursor.upper()
         raise Unshared(f"GROUP BY {word} has no shared form", cursor.at, _ONE_QUERY_EACH)

@@ -11,32 +11,32 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class SyntaxNode:
     """Part of an expression: the tokens from `start` up to `stop`."""
 
     start: int
     stop: int
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return ()
 
 
 @dataclass(slots=True, eq=False)
-class Name(Node):
+class Name(SyntaxNode):
     """A column, alias or field path such as `b.price`."""
 
     parts: tuple[str, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Number(Node):
+class Number(SyntaxNode):
     """A number as written, with its sign and suffix: `-1`, `17L`, `1.5e3`."""
 
     text: str
 
 
 @dataclass(slots=True, eq=False)
-class String(Node):
+class String(SyntaxNode):
     """A string; `value` is None where it has escapes that only Spark should resolve."""
 
     raw: str
@@ -44,14 +44,14 @@ class String(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Constant(Node):
+class Constant(SyntaxNode):
     """TRUE, FALSE or NULL."""
 
     value: bool | None
 
 
 @dataclass(slots=True, eq=False)
-class TypedLiteral(Node):
+class TypedLiteral(SyntaxNode):
     """A literal with a type in front, `DATE '2020-01-01'`, or an interval; canonical text."""
 
     kind: str
@@ -59,134 +59,134 @@ class TypedLiteral(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Unary(Node):
+class Unary(SyntaxNode):
     """`-`, `+`, `~` or `not` before an operand."""
 
     operator: str
-    operand: Node
+    operand: SyntaxNode
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
-class Binary(Node):
+class Binary(SyntaxNode):
     """An operator between two operands; comparisons, arithmetic, bits, `and`, `or`, `||`."""
 
     operator: str
-    left: Node
-    right: Node
+    left: SyntaxNode
+    right: SyntaxNode
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.left, self.right)
 
 
 @dataclass(slots=True, eq=False)
-class Is(Node):
+class Is(SyntaxNode):
     """`x IS NULL`, `IS TRUE`, `IS FALSE`; negation is a `not` around it."""
 
-    operand: Node
+    operand: SyntaxNode
     what: bool | None
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
-class Between(Node):
-    operand: Node
-    low: Node
-    high: Node
+class Between(SyntaxNode):
+    operand: SyntaxNode
+    low: SyntaxNode
+    high: SyntaxNode
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.operand, self.low, self.high)
 
 
 @dataclass(slots=True, eq=False)
-class In(Node):
-    operand: Node
-    items: tuple[Node, ...]
+class In(SyntaxNode):
+    operand: SyntaxNode
+    items: tuple[SyntaxNode, ...]
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.operand, *self.items)
 
 
 @dataclass(slots=True, eq=False)
-class Like(Node):
+class Like(SyntaxNode):
     """LIKE, ILIKE or RLIKE; `escape` is the user's text of the ESCAPE character."""
 
     operator: str
-    operand: Node
-    pattern: Node
+    operand: SyntaxNode
+    pattern: SyntaxNode
     escape: str | None
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.operand, self.pattern)
 
 
 @dataclass(slots=True, eq=False)
-class Case(Node):
+class Case(SyntaxNode):
     """CASE; with an operand, every condition is compared with it."""
 
-    operand: Node | None
-    branches: tuple[tuple[Node, Node], ...]
-    otherwise: Node | None
+    operand: SyntaxNode | None
+    branches: tuple[tuple[SyntaxNode, SyntaxNode], ...]
+    otherwise: SyntaxNode | None
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         parts = [part for branch in self.branches for part in branch]
         ends = [end for end in (self.operand, self.otherwise) if end is not None]
         return (*parts, *ends)
 
 
 @dataclass(slots=True, eq=False)
-class Cast(Node):
+class Cast(SyntaxNode):
     """CAST, TRY_CAST or `::`; the type is in lower case without spaces."""
 
-    operand: Node
+    operand: SyntaxNode
     type: str
     is_try: bool
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.operand,)
 
 
 @dataclass(slots=True, eq=False)
-class Function(Node):
+class Function(SyntaxNode):
     """A function call; `name` is in lower case. `count(*)` has a star and no arguments."""
 
     name: str
-    arguments: tuple[Node, ...]
+    arguments: tuple[SyntaxNode, ...]
     distinct: bool = False
     star: bool = False
-    filter: Node | None = None
+    filter: SyntaxNode | None = None
     nulls: str | None = None
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return self.arguments if self.filter is None else (*self.arguments, self.filter)
 
 
 @dataclass(slots=True, eq=False)
-class Field(Node):
+class FieldAccess(SyntaxNode):
     """A field of a value that is no plain path of names: `window(…).start`, `a[0].b`."""
 
-    base: Node
+    base: SyntaxNode
     name: str
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.base,)
 
 
 @dataclass(slots=True, eq=False)
-class Subscript(Node):
-    base: Node
-    index: Node
+class Subscript(SyntaxNode):
+    base: SyntaxNode
+    index: SyntaxNode
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.base, self.index)
 
 
 @dataclass(slots=True, eq=False)
-class Star(Node):
+class Star(SyntaxNode):
     """`*` or `t.*` in a select list."""
 
 
@@ -199,7 +199,7 @@ def string_sql(raw: str, value: str | None) -> str:
     return raw if value is None else "'" + value.replace("'", "''") + "'"
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk(node: SyntaxNode) -> Iterator[SyntaxNode]:
     """The node and all nodes below it, in the order of the text."""
     waiting = [node]
     while waiting:
@@ -212,12 +212,12 @@ def walk(node: Node) -> Iterator[Node]:
 class Item:
     """An expression of the select list and its alias."""
 
-    node: Node
+    node: SyntaxNode
     alias: str | None
 
 
 @dataclass(slots=True, eq=False)
-class Relation:
+class FromName:
     """A name in FROM, its alias, and the token where it stands."""
 
     name: str
@@ -240,14 +240,14 @@ class Select:
     """One SELECT over one relation."""
 
     items: list[Item]
-    relation: Relation
+    relation: FromName
     bracket: BracketWindow | None = None
-    where: Node | None = None
-    group: list[Node] = field(default_factory=list)
+    where: SyntaxNode | None = None
+    group: list[SyntaxNode] = field(default_factory=list)
     group_at: int | None = None
-    having: Node | None = None
+    having: SyntaxNode | None = None
 
-    def roots(self) -> list[Node]:
+    def roots(self) -> list[SyntaxNode]:
         """Every expression of the query."""
         conditions = [node for node in (self.where, self.having) if node is not None]
         return [*(item.node for item in self.items), *self.group, *conditions]

@@ -233,7 +233,7 @@ class _Runs:
     """Least costs if a group's rate were that of its largest set."""
 
     any_number: float
-    counted: list[float]
+    counted: Sequence[float]
     """By number of groups; the last entries are those of that many or more."""
 
 
