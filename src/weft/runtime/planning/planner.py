@@ -1,5 +1,5 @@
-"""Who makes the plans of a stream, between two steps: for other queries, or because the stream is no
-longer what its weave groups were chosen for (`replanning`)."""
+"""The planner makes the plans of a stream, between two steps: because the queries have changed, or
+because the stream has drifted from what its weave groups were chosen for (`replanning`)."""
 
 from __future__ import annotations
 
@@ -36,43 +36,42 @@ class Planner:
         self._log, self._stream = log, stream
         self._settings, self._sampling = settings, sampling
         self._planned_for: Sharing | None = None
-        """What the weave groups were last chosen for, or found to be still right for."""
+        """The measures for which the weave groups were last chosen, or found to be still right."""
         self._planned_with = StreamStatistics.unknown()
-        """What was known of groups at that time."""
+        """The statistics at that time."""
 
     def look(self, rows: DataFrame, queries: Sequence[Query]) -> None:
-        """Before the first plan of a stream with several nodes: a sample of its first rows, so that
-        their tree is chosen by what they are."""
-        if self._sampling.known.known:
+        """Sample the first rows of a stream with several nodes, before its first plan: the aggregate
+        tree is chosen by this sample."""
+        if self._sampling.statistics.known:
             return
         draft = share(0, self._stream, queries, {})
         if len(draft.nodes) > 1:
             self._sampling.look(rows, draft)
 
     def outgrown(self, plan: SharedPlan, last: Commit | None) -> bool:
-        """Whether the stream has drifted so far from what the weave groups were chosen for that
-        others pay; not before it has a commit. Of each drift it is asked once: what does not pay is
-        remembered."""
+        """Whether the stream has drifted so far that other weave groups pay; False before the first
+        commit. Each drift is judged once: if new groups do not pay, that is remembered."""
         if last is None:
             return False
-        sharing, known = measured_sharing(self._settings, last), self._sampling.known
+        sharing, statistics = measured_sharing(self._settings, last), self._sampling.statistics
         factor = self._settings.replan_drift
         if not self._planned_with.known:
-            self._planned_with = known
+            self._planned_with = statistics
         drifts = drifted(self._planned_for or plan.sharing, sharing, factor)
-        if not drifts and not groups_drifted(self._planned_with, known, plan, factor):
+        if not drifts and not groups_drifted(self._planned_with, statistics, plan, factor):
             return False
-        self._planned_for, self._planned_with = sharing, known
-        return pays(plan, sharing, known)
+        self._planned_for, self._planned_with = sharing, statistics
+        return pays(plan, sharing, statistics)
 
     def new_plan(self, queries: Sequence[Query], last: Commit | None) -> SharedPlan:
-        """A new version, kept in the checkpoint."""
-        known = self._sampling.known
+        """A new plan version, which is stored in the log."""
+        statistics = self._sampling.statistics
         sharing = measured_sharing(self._settings, last)
-        if not sharing.measured and known.rate.source != "assumed":
-            sharing = replace(sharing, rate=known.rate.value)
-        self._planned_for, self._planned_with = sharing, known
-        weaving = WindowWeaving(sharing, group_counts(known))
+        if not sharing.measured and statistics.rate.source != "assumed":
+            sharing = replace(sharing, rate=statistics.rate.value)
+        self._planned_for, self._planned_with = sharing, statistics
+        weaving = WindowWeaving(sharing, group_counts(statistics))
         plan = next_plan(self._log, self._stream, queries, last, weaving)
         self._log.put_plan(plan)
         return plan

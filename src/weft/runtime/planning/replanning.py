@@ -1,9 +1,10 @@
-"""When to choose weave groups again: what a stream's steps measured, and whether it pays.
+"""When to choose weave groups again: what a stream's steps measured, and whether new groups pay.
 
-Steps measure, as moving averages over the last few of them: rows per second of event time, seconds
-of event time per step, and groups per fragment. The optimizer runs again if one of them has
-changed by a factor, or, where samples know them, the groups per fragment of a node; its groups are taken if they cost clearly less than those in use. Nothing else
-changes with them: the files of a node hold fine fragments, whatever the groups.
+Steps measure rows per second of event time, seconds of event time per step, and groups per fragment,
+as moving averages over the last few steps. The optimizer runs again if one of these measures has
+changed by a factor. It also runs again if samples show that the groups per fragment of a node have.
+The new weave groups are used if they cost clearly less than those in use. Nothing else changes with
+them: the files of a node hold fine fragments, whatever its weave groups.
 """
 
 from __future__ import annotations
@@ -32,24 +33,24 @@ _MICROS = 1_000_000
 
 
 def updated_measures(
-    known: dict[str, Any], advance: int, rows: int, fragments: int, plan: SharedPlan
+    averages: dict[str, Any], advance: int, rows: int, fragments: int, plan: SharedPlan
 ) -> dict[str, float]:
-    """The averages after a step in which event time went on by `advance` microseconds."""
+    """The averages after a step in which event time advanced by `advance` microseconds."""
     if advance <= 0 or not rows:
         return {}
     passed = advance / _MICROS
-    made = sum(fragment_rate(node.fragments).per_second for node in plan.nodes) * passed
-    now = {"rate": rows / passed, "step": passed, "keys": max(fragments / max(made, 1.0), 1.0)}
+    ends = sum(fragment_rate(node.fragments).per_second for node in plan.nodes) * passed
+    now = {"rate": rows / passed, "step": passed, "keys": max(fragments / max(ends, 1.0), 1.0)}
+    before = {name: averages.get(name, value) for name, value in now.items()}
     return {
-        name: value if name not in known else known[name] + _WEIGHT_OF_LAST * (value - known[name])
-        for name, value in now.items()
+        name: before[name] + _WEIGHT_OF_LAST * (value - before[name]) for name, value in now.items()
     }
 
 
 def measured_sharing(settings: Settings, last: Commit | None) -> Sharing:
-    """What an optimizer should know now."""
+    """The choices of the user, with the measures so far, for the optimizer."""
     measures = last.metrics if last is not None else {}
-    asked = Sharing(
+    assumed = Sharing(
         settings.optimizer,
         settings.model,
         rate=settings.assumed_rate,
@@ -58,9 +59,9 @@ def measured_sharing(settings: Settings, last: Commit | None) -> Sharing:
         memory_budget=settings.memory_budget,
     )
     if "rate" not in measures:
-        return asked
+        return assumed
     return replace(
-        asked,
+        assumed,
         rate=measures["rate"],
         keys=measures["keys"],
         step=measures["step"],
@@ -69,8 +70,8 @@ def measured_sharing(settings: Settings, last: Commit | None) -> Sharing:
 
 
 def drifted(then: Sharing, now: Sharing, factor: float) -> bool:
-    """Whether groups chosen for `then` should be looked at again."""
-    if _asked(then) != _asked(now):
+    """Whether weave groups chosen for `then` should be chosen again."""
+    if _user_choice(then) != _user_choice(now):
         return True
     if not now.measured:
         return False
@@ -81,26 +82,29 @@ def drifted(then: Sharing, now: Sharing, factor: float) -> bool:
 def groups_drifted(
     then: StreamStatistics, now: StreamStatistics, plan: SharedPlan, factor: float
 ) -> bool:
-    """Whether the groups in a fragment of some node have changed by a factor since `then`; nodes
-    whose keys are not known in both do not count."""
+    """Whether the groups in a fragment of some node have changed by a factor since `then`. Nodes count
+    only if both statistics know their keys."""
     if then is now:
         return False
     for node in plan.nodes:
         keys = [key.sql for key in node.keys]
-        made = fragment_rate(node.fragments).per_second
-        groups = [each.estimate(keys, max(each.rate.value / made, 1.0)) for each in (then, now)]
-        if any(each.source == "assumed" for each in groups):
+        ends_per_second = fragment_rate(node.fragments).per_second
+        estimates = [
+            statistics.estimate(keys, max(statistics.rate.value / ends_per_second, 1.0))
+            for statistics in (then, now)
+        ]
+        if any(estimate.source == "assumed" for estimate in estimates):
             continue
-        few, many = sorted(each.value for each in groups)
+        few, many = sorted(estimate.value for estimate in estimates)
         if many > factor * few:
             return True
     return False
 
 
 def pays(plan: SharedPlan, sharing: Sharing, statistics: StreamStatistics | None = None) -> bool:
-    """Whether the optimizer's groups for what is known now cost clearly less than the plan's, or
-    another optimizer or model was asked for."""
-    if _asked(sharing) != _asked(plan.sharing):
+    """Whether new weave groups cost clearly less than those of the plan, or the user has chosen another
+    optimizer or model."""
+    if _user_choice(sharing) != _user_choice(plan.sharing):
         return True
     counts = group_counts(statistics)
     woven = share(0, plan.stream, plan.queries, {}, WindowWeaving(sharing, counts))
@@ -110,19 +114,19 @@ def pays(plan: SharedPlan, sharing: Sharing, statistics: StreamStatistics | None
 
 
 def group_counts(statistics: StreamStatistics | None) -> GroupCounts | None:
-    """How many groups sets of keys have, once it is known."""
+    """The estimate of how many groups a set of keys has; None before it is known."""
     return statistics.groups if statistics is not None and statistics.known else None
 
 
-def _asked(sharing: Sharing) -> tuple[object, ...]:
+def _user_choice(sharing: Sharing) -> tuple[object, ...]:
     """What the user chose."""
     chosen = (sharing.optimizer, sharing.model, sharing.passes)
     return (*chosen, sharing.allocator, sharing.memory_budget)
 
 
 def _cost(plan: SharedPlan, sharing: Sharing, counts: GroupCounts | None) -> float:
-    """Operations, or by weft's own model seconds, per second of event time; level 1 by the prices
-    of the aggregate tree."""
+    """The cost per second of event time: operations, or seconds in weft's own model. That model prices
+    level 1 as the aggregate tree does."""
     costs = node_costs(plan, sharing.rate).values()
     if sharing.model == CALIBRATED:
         took = seconds(costs, sharing, calibrated())
@@ -135,7 +139,7 @@ def _tree(plan: SharedPlan) -> set[tuple[str, str | None]]:
 
 
 def _mapping(plan: SharedPlan) -> set[tuple[frozenset[str], bool]]:
-    """The group-mapping table: the members of every part, and whether it has its own node."""
+    """The group-mapping table: the members of every part, and whether the part has its own node."""
     members = {node.id for node in plan.nodes if node.members}
     return {
         (frozenset(query.id for query in part), node in members)

@@ -1,17 +1,18 @@
 """Statistics of a running stream: now and then a small job samples a micro-batch.
 
-After the commit of a step, so that no result depends on it; whatever fails here is logged, and the
-step goes on. A micro-batch of at most `MOST_ROWS` rows is taken whole. Of a larger one, a random sample gives the
-quartiles of event time; then a stretch of event time is taken, consecutive rows, since fragments are:
-about `SKETCHED_ROWS`, on which the groups of the plan's key sets are sketched (HyperLogLog with 4096
-registers, relative error below 2 %), and its beginning of `MOST_ROWS` rows, both in one job. A stretch moves
-through the middle half of the micro-batch from one sample to the next, which outliers do not disturb.
-Keys are hashed and predicates tried on these rows; everything else is NumPy on the driver.
+The job runs after the commit of a step, so that no result depends on it. If it fails, the error is
+logged and the step goes on. A micro-batch of at most `MOST_ROWS` rows is taken whole. For a larger one,
+a random sample gives the quartiles of event time. Then one job reads a stretch of event time:
+consecutive rows, as in a fragment. On about `SKETCHED_ROWS` rows it sketches the groups of the plan's
+key sets (HyperLogLog with 4096 registers, relative error below 2 %). The first `MOST_ROWS` of these
+rows are the sample: their keys are hashed, and predicates are evaluated on them. Everything else is
+NumPy on the driver. From one sample to the next the stretch moves through the middle half of the
+micro-batch, where outliers do not disturb it.
 
-Bounded: at most `_MOST_KEYS` keys, `_MOST_PREDICATES` predicates (those least known first, so all have
-their turn) and `_MOST_SKETCHES` sketches at a time; after the first samples at most 2 % of the time
-of all steps. Expressions that can raise are left out. Rows
-without event time are, too: level 1 drops them.
+The work is bounded: at most `_MOST_KEYS` keys, `_MOST_PREDICATES` predicates and `_MOST_SKETCHES`
+sketches at a time. Predicates with the fewest sampled rows come first, so that all have their turn.
+After the first samples, sampling takes at most 2 % of the time of all steps. Expressions that can raise
+are left out. So are rows without event time, which level 1 drops.
 """
 
 from __future__ import annotations
@@ -50,26 +51,26 @@ _logger = logging.getLogger("weft")
 
 
 class Sampling:
-    """Collects the statistics of one stream, and hands them to `keep`.
+    """Collects the statistics of one stream, and passes them to `keep`.
 
-    The first two micro-batches of 1000 to 200,000 rows are sampled, so that plans soon have something
-    to go by; then every `every`-th (0: none), unless sampling has taken more than 2 % of the time of
-    all steps so far.
+    The first two micro-batches of 1000 to 200,000 rows are sampled, so that there are statistics
+    early. Then every `every`-th is sampled (0: none), unless sampling has taken more than 2 % of the
+    time of all steps so far.
     """
 
     def __init__(
         self,
         every: int,
-        known: StreamStatistics | None = None,
+        statistics: StreamStatistics | None = None,
         keep: Callable[[StreamStatistics], None] | None = None,
     ) -> None:
         self._every, self._keep = every, keep
         self._taken = 0
         self._spent = self._worked = 0.0
-        self.known = known or StreamStatistics.unknown()
+        self.statistics = statistics or StreamStatistics.unknown()
 
     def due(self, batch: int, rows: int, seconds: float) -> bool:
-        """Whether a micro-batch is to be sampled whose step has taken `seconds` so far."""
+        """Whether to sample a micro-batch. Its step has taken `seconds` so far."""
         self._worked += seconds
         if not self._every or not rows:
             return False
@@ -79,8 +80,8 @@ class Sampling:
         return turn and self._spent <= MOST_SHARE * self._worked
 
     def look(self, rows: DataFrame, plan: SharedPlan) -> None:
-        """Sample the first rows of a stream, before there is a plan: `plan` only says what is
-        asked for."""
+        """Sample the first rows of a stream, before its first plan. `plan` is a draft, which names the
+        keys and predicates to sample."""
         if not self._every:
             return
         try:
@@ -107,10 +108,10 @@ class Sampling:
         self._taken += 1
         started = time.perf_counter()
         try:
-            found = sampled(self.known, rows, plan, count, self._taken, times)
-            self.known = found = found.counted(metrics)
+            statistics = sampled(self.statistics, rows, plan, count, self._taken, times)
+            self.statistics = statistics = statistics.counted(metrics)
             if self._keep is not None:
-                self._keep(found)
+                self._keep(statistics)
         except Exception as error:
             reason = str(error).split("\n", 1)[0]
             name = plan.stream.name
@@ -121,8 +122,8 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Times:
-    """Event times of a micro-batch: about how many, the earliest and latest, the first and last
-    quartile, all of a random sample unless the micro-batch is small."""
+    """Event times of a micro-batch: their estimated number, the earliest and the latest, the first and
+    the last quartile. They are those of a random sample, unless the micro-batch is small."""
 
     count: int
     earliest: int
@@ -144,72 +145,75 @@ class Times:
 
 
 def sampled(
-    known: StreamStatistics,
+    statistics: StreamStatistics,
     rows: DataFrame,
     plan: SharedPlan,
     count: int,
     turn: int,
     times: Times | None = None,
 ) -> StreamStatistics:
-    """What is known after a micro-batch of `count` rows, the `turn`-th that is sampled."""
-    keys, predicates = keys_of(plan), predicates_of(plan, known)
+    """The statistics after a micro-batch of `count` rows, the `turn`-th that is sampled."""
+    keys, predicates = keys_of(plan), predicates_of(plan, statistics)
     if not keys and not predicates:
-        return known
+        return statistics
     present = rows.where(F.col(quote(plan.stream.time)).isNotNull())
     if count <= MOST_ROWS:
-        sketches = dict(known.sketches)
+        sketches = dict(statistics.sketches)
         table = _sample(present, plan, keys, predicates)
     else:
         quartiles = (times or Times.of(rows, plan, turn)).quartiles
         longer = _stretch(quartiles, count, turn, SKETCHED_ROWS)
         shorter = _within(longer, min(MOST_ROWS / min(SKETCHED_ROWS, count / 2), 1.0))
-        sketching = _Sketching.of(known, key_sets(plan, keys))
+        sketching = _Sketching.of(statistics, key_sets(plan, keys))
         observed = sketching.observed(_between(present, plan, longer))
-        chosen = _between(observed, plan, shorter).limit(MOST_ROWS)
-        table = _sample(chosen, plan, keys, predicates)
-        sketches = sketching.found(known)
+        first_rows = _between(observed, plan, shorter).limit(MOST_ROWS)
+        table = _sample(first_rows, plan, keys, predicates)
+        sketches = sketching.sketches(statistics)
     hashes = {key.sql: _hashes(table.column(i)) for i, key in enumerate(keys)}
-    selectivities = dict(known.selectivities)
-    for place, predicate in enumerate(predicates, len(keys)):
-        kept = int(np.count_nonzero(table.column(place).to_numpy()))
+    selectivities = dict(statistics.selectivities)
+    for column, predicate in enumerate(predicates, len(keys)):
+        kept = int(np.count_nonzero(table.column(column).to_numpy()))
         before = selectivities.get(predicate.sql, Selectivity(0.0, 0.0))
         if table.num_rows:
             selectivities[predicate.sql] = before.then(kept, table.num_rows)
     return replace(
-        known,
-        sample=known.sample.then(hashes),
+        statistics,
+        sample=statistics.sample.then(hashes),
         sketches=MappingProxyType(sketches),
         selectivities=MappingProxyType(selectivities),
     )
 
 
 def keys_of(plan: SharedPlan) -> list[Expression]:
-    """The plan's keys that are safe to evaluate on any row, those of most nodes first."""
+    """The plan's keys that are safe to evaluate on any row, the most used ones first."""
     uses: dict[str, int] = {}
-    found: dict[str, Expression] = {}
+    safe_keys: dict[str, Expression] = {}
     for key in (key for node in plan.nodes for key in node.keys):
         if not key.can_raise and not any(word in key.type for word in _UNHASHABLE):
-            found[key.sql] = key
+            safe_keys[key.sql] = key
             uses[key.sql] = uses.get(key.sql, 0) + 1
-    return sorted(found.values(), key=lambda key: -uses[key.sql])[:_MOST_KEYS]
+    return sorted(safe_keys.values(), key=lambda key: -uses[key.sql])[:_MOST_KEYS]
 
 
 def key_sets(plan: SharedPlan, keys: Sequence[Expression]) -> list[frozenset[str]]:
-    """The sets of keys that the plan's nodes group by, as far as all of their keys are sampled."""
-    known = {key.sql for key in keys}
+    """The sets of keys that the plan's nodes group by, if all keys of a set are sampled."""
+    sampled_keys = {key.sql for key in keys}
     sets = dict.fromkeys(frozenset(key.sql for key in node.keys) for node in plan.nodes)
-    return [each for each in sets if each and each <= known]
+    return [key_set for key_set in sets if key_set and key_set <= sampled_keys]
 
 
-def predicates_of(plan: SharedPlan, known: StreamStatistics) -> list[Expression]:
-    """The plan's predicates that are safe to evaluate on any row, those least known first."""
-    found = {
+def predicates_of(plan: SharedPlan, statistics: StreamStatistics) -> list[Expression]:
+    """The plan's predicates that are safe to evaluate on any row, the least sampled ones first."""
+    safe_predicates = {
         query.predicate.sql: query.predicate
         for query in plan.queries
         if query.predicate is not None and not query.predicate.can_raise
     }
-    by_rows = sorted(found.values(), key=lambda each: known.selectivity(each.sql).rows)
-    return by_rows[:_MOST_PREDICATES]
+
+    def sampled_rows(predicate: Expression) -> float:
+        return statistics.selectivity(predicate.sql).rows
+
+    return sorted(safe_predicates.values(), key=sampled_rows)[:_MOST_PREDICATES]
 
 
 def _stretch(quartiles: tuple[int, int], count: int, turn: int, most: int) -> tuple[int, int]:
@@ -243,7 +247,8 @@ def _sample(
     columns = [F.expr(f"xxhash64({stored(key.sql, key.type)})") for key in keys]
     columns += [F.expr(f"coalesce({predicate.sql}, false)") for predicate in predicates]
     columns += [F.expr(plan.stream.time_micros)]
-    table = rows.select(*(each.alias(f"c{i}") for i, each in enumerate(columns))).toArrow()
+    named = [column.alias(f"c{index}") for index, column in enumerate(columns)]
+    table = rows.select(*named).toArrow()
     return table.sort_by(table.column_names[-1])
 
 
@@ -254,35 +259,35 @@ def _hashes(column: pa.ChunkedArray) -> Hashes:
 
 @dataclass(frozen=True)
 class _Sketching:
-    """Sketches of key sets, made of the rows that another job reads: those renewed, the oldest first, and
-    those that wait for their turn."""
+    """Sketches of key sets, computed while another job reads the rows. The oldest sketches are renewed
+    first; the others wait for their turn."""
 
-    wanted: tuple[frozenset[str], ...]
+    renewed: tuple[frozenset[str], ...]
     later: tuple[frozenset[str], ...]
     observation: Observation
 
     @staticmethod
-    def of(known: StreamStatistics, sets: Sequence[frozenset[str]]) -> _Sketching:
-        age = {each: place for place, each in enumerate(known.sketches, 1)}
-        ordered = sorted(sets, key=lambda each: age.get(each, 0))
-        wanted, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
-        return _Sketching(tuple(wanted), tuple(later), Observation(f"weft_{uuid.uuid4().hex}"))
+    def of(statistics: StreamStatistics, key_sets: Sequence[frozenset[str]]) -> _Sketching:
+        ranks = {key_set: rank for rank, key_set in enumerate(statistics.sketches, 1)}
+        ordered = sorted(key_sets, key=lambda key_set: ranks.get(key_set, 0))
+        renewed, later = ordered[:_MOST_SKETCHES], ordered[_MOST_SKETCHES:]
+        return _Sketching(tuple(renewed), tuple(later), Observation(f"weft_{uuid.uuid4().hex}"))
 
     def observed(self, rows: DataFrame) -> DataFrame:
-        """The rows; a job that reads them makes the sketches."""
+        """The same rows. A job that reads them also computes the sketches."""
         measures = [F.count(F.lit(1)).alias("rows")]
-        for place, each in enumerate(self.wanted):
-            hashed = f"hll_sketch_agg(xxhash64({', '.join(sorted(each))}), {_LOG_K})"
-            measures.append(F.expr(f"hll_sketch_estimate({hashed})").alias(f"groups{place}"))
+        for index, key_set in enumerate(self.renewed):
+            sketch = f"hll_sketch_agg(xxhash64({', '.join(sorted(key_set))}), {_LOG_K})"
+            measures.append(F.expr(f"hll_sketch_estimate({sketch})").alias(f"groups{index}"))
         return rows.observe(self.observation, *measures)
 
-    def found(self, known: StreamStatistics) -> dict[frozenset[str], Sketch]:
-        """The sketches after that job, oldest first."""
+    def sketches(self, statistics: StreamStatistics) -> dict[frozenset[str], Sketch]:
+        """The sketches after the job, oldest first."""
         counted = self.observation.get
         rows = float(counted["rows"])
         new = {
-            each: Sketch(rows, float(counted[f"groups{place}"]))
-            for place, each in enumerate(self.wanted if rows else ())
+            key_set: Sketch(rows, float(counted[f"groups{index}"]))
+            for index, key_set in enumerate(self.renewed if rows else ())
         }
-        kept = {each: known.sketches[each] for each in self.later if each in known.sketches}
-        return kept | new
+        old = statistics.sketches
+        return {key_set: old[key_set] for key_set in self.later if key_set in old} | new

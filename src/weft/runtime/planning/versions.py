@@ -1,9 +1,9 @@
-"""Plan versions: when a new one is made, and from when on a new query's windows are complete.
+"""Plan versions: the next one, and from which time on a new query's windows are complete.
 
-State that earlier versions logged may serve a new query: if each of the nodes it reads was
-there, with its partials, its predicate's bit, and fragments that its window never cuts.
-Where it does not, the query waits until the rows of those versions are behind it. So a
-window's contents never depend on when its query was registered (DESIGN section 4.3).
+A new query can use the state of an earlier version if that version had every node that the query reads,
+with its partials and its predicate's bit, and with fragments that its windows never cut. Otherwise the
+query's windows begin after the rows of that version. So the contents of a window never depend on when
+its query was registered (DESIGN section 4.3).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALWAYS = -(1 << 62)
 """`complete_from` of a query that has seen every row of its stream."""
 
 FORGOTTEN = 0
-"""The version that stands for all versions without state; never usable."""
+"""The version that stands for all versions without state. No query can use it."""
 
 
 def next_plan(
@@ -35,8 +35,8 @@ def next_plan(
     last: Commit | None,
     weaving: Weaving | None = None,
 ) -> SharedPlan:
-    """The plan for a changed set of queries or other weave groups; queries that stay keep their
-    `complete_from`, and read on in the nodes they had."""
+    """The plan for changed queries or other weave groups. Queries that stay keep their `complete_from`,
+    and continue to read the nodes that they had."""
     version = max(log.plan_versions(), default=0) + 1
     always = {query.id: ALWAYS for query in queries}
     plan = share(version, stream, queries, always, weaving)
@@ -54,17 +54,17 @@ def next_plan(
 
 
 def _retired(previous: SharedPlan, plan: SharedPlan, last: Commit) -> tuple[Retired, ...]:
-    """Nodes with state that queries read under the previous plan and do not now."""
+    """Nodes with state that queries read under the previous plan and no longer read."""
     open_nodes = {entry["node"] for entry in last.state}
     stay = {query.id: nodes_read(plan, query) for query in plan.queries}
     read: dict[str, tuple[Node, list[str]]] = {}
     for query in previous.queries:
         for name in nodes_read(previous, query) if query.id in stay else ():
             read.setdefault(name, (previous.node_by_id[name], []))[1].append(query.id)
-    for each in previous.retired:
-        for name in each.queries:
+    for retired in previous.retired:
+        for name in retired.queries:
             if name in stay:
-                read.setdefault(each.node.id, (each.node, []))[1].append(name)
+                read.setdefault(retired.node.id, (retired.node, []))[1].append(name)
     return tuple(
         Retired(node, readers)
         for node, names in read.values()
@@ -74,7 +74,7 @@ def _retired(previous: SharedPlan, plan: SharedPlan, last: Commit) -> tuple[Reti
 
 
 def complete_from(log: StreamLog, plan: SharedPlan, query: Query, last: Commit | None) -> int:
-    """The first event time from which all logged rows are in state the query can use."""
+    """The event time from which on all logged rows are in state that the query can use."""
     if last is None:
         return ALWAYS
     needed = [plan.node_by_id[name] for name in nodes_read(plan, query)]
@@ -90,18 +90,18 @@ def complete_from(log: StreamLog, plan: SharedPlan, query: Query, last: Commit |
 def updated_versions(
     last: Commit | None, plan: SharedPlan, max_event: int | None, state: Sequence[Entry]
 ) -> tuple[Entry, ...]:
-    """What each version in use has logged, after a step under `plan` whose latest row was at
-    `max_event`."""
-    # Of a node that no query reads the files are gone, so that no later query can use them.
+    """What each version in use has logged, after a step under `plan`. `max_event` is the latest event
+    time of the step's rows."""
+    # The files of a node that no query reads are deleted, so no later query can use them.
     live_nodes = {name for query in plan.queries for name in nodes_read(plan, query)}
     live_nodes |= {retired.node.id for retired in plan.retired}
     live_versions = {entry["version"] for entry in state} | {plan.version}
     entries = {entry["version"]: dict(entry) for entry in (last.engine["versions"] if last else ())}
-    own = entries.setdefault(
+    current = entries.setdefault(
         plan.version,
         {"version": plan.version, "max_event": None, "nodes": sorted(live_nodes)},
     )
-    own["max_event"] = _later(own["max_event"], max_event)
+    current["max_event"] = _later(current["max_event"], max_event)
     forgotten = None
     kept = []
     for entry in entries.values():
@@ -121,45 +121,45 @@ def _later(first: int | None, second: int | None) -> int | None:
 
 
 def _last_end(log: StreamLog, entry: Entry, needed: Sequence[Node]) -> int:
-    """The latest end of a fragment that a version may have logged by the keys of these nodes.
+    """The latest end of a fragment that a version may have logged for nodes with these keys.
 
-    By their keys, not their names: under other weave groups a query may come to read another
-    node with the same keys, and find the older version's fragments there.
+    Nodes are compared by their keys, not by their names. Under other weave groups a query may read
+    another node with the same keys, and that node may hold fragments of the older version.
     """
     latest: int = entry["max_event"] + 1
     if entry["version"] != FORGOTTEN:
         bases = {node.base for node in needed}
-        for old in log.plan(entry["version"]).nodes:
-            if old.base in bases:
-                latest = max(latest, old.fragments.end_of(entry["max_event"]))
+        for old_node in log.plan(entry["version"]).nodes:
+            if old_node.base in bases:
+                latest = max(latest, old_node.fragments.end_of(entry["max_event"]))
     return latest
 
 
 def _usable(
     log: StreamLog, entry: Entry, query: Query, needed: Sequence[Node], plan: SharedPlan
 ) -> bool:
+    """Whether the query can use the state that a version has logged."""
     if entry["version"] == FORGOTTEN:
         return False
-    old = log.plan(entry["version"]).node_by_id
+    old_nodes = log.plan(entry["version"]).node_by_id
     alone = {node.base: node for node in share(0, plan.stream, [query], {}).nodes}
     for node in needed:
-        found = old.get(node.id)
-        if found is None or node.id not in entry["nodes"]:
+        old_node = old_nodes.get(node.id)
+        if old_node is None or node.id not in entry["nodes"]:
             return False
-        own = alone[node.base]
-        if not set(own.partials) <= set(found.partials):
+        if not set(alone[node.base].partials) <= set(old_node.partials):
             return False
-        if not _decides(found, query.predicate):
+        if not _decides(old_node, query.predicate):
             return False
-        if not all(found.fragments.refines(edge) for edge in query.window.edge_classes):
+        if not all(old_node.fragments.refines(edge) for edge in query.window.edge_classes):
             return False
     return True
 
 
 def _decides(node: Node, predicate: Expression | None) -> bool:
-    """Whether a node's shards tell which rows satisfy a predicate, and hold them all."""
+    """Whether a node's shards hold all rows that satisfy a predicate, and tell which these are."""
     if predicate is None:
         return node.keeps_all_rows
-    if any(predicate.sql == known.sql for known in node.predicates):
+    if any(predicate.sql == node_predicate.sql for node_predicate in node.predicates):
         return True
     return node.keeps_all_rows and membership(predicate, node.signature, node.keys) is not None

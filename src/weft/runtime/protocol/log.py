@@ -89,7 +89,7 @@ class StreamLog:
         body = to_json(delta(commit, before))
         if not self.storage.put_new(self._path("commits", commit.name), body):
             raise CheckpointError(
-                "SPARK_CHECKPOINT", detail=f"step {commit.name} is already committed"
+                "SPARK_CHECKPOINT", detail=f"step {commit.name} is committed already"
             )
         with self._lock:
             self._read = commit

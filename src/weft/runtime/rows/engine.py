@@ -1,13 +1,13 @@
 """The engine of row windows: numbers for the rows that are published, windows over the numbers.
 
-It follows the stream's log. Every step consumes the rows that the stream has published, together with
-those that still wait for their number; numbers the ones that the watermark has passed (`numbering`);
-and lets an engine of windows run on the numbered rows, whose time is the number (`algebra/numbered`). A
-window is due when its last number is given.
+It follows the stream's log. Every step consumes the rows that the stream has published, and the rows
+that still wait for their number. It numbers those that the watermark has passed (`numbering`). Then an
+engine of windows runs on the numbered rows, whose time is the number (`algebra/numbered`). A window is
+due when its last number has been given.
 
-Numbers depend only on the published rows and on the position that the intent names, so a step that is
-run again gives the same ones. Rows have numbers while the stream has a row window: with the last one
-dropped, one more step lets go of the rows that wait. The next row window goes on with the next number.
+Numbers depend only on the published rows and on the position that the intent names, so a step that runs
+again gives the same numbers. Rows get numbers while the stream has a row window. When the last one is
+dropped, one more step releases the waiting rows. The next row window continues with the next number.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from weft.runtime.rows.numbering import MOST_FILES, PENDING, Numbering
 from weft.runtime.settings import Settings
 
 ROWS = "rows"
-"""The name of what a stream publishes for its row windows."""
+"""The name of the publication for row windows."""
 
 ROWS_PER_SECOND = 1_000_000.0
-"""What the cost models see as a second is a million of a window's units: here, of rows."""
+"""For the cost models a second is a million units of a window's time, and here a unit is a row."""
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """What numbering gave for a step."""
+    """The numbered and the waiting rows of a step."""
 
     first: int = 0
     count: int = 0
     waiting: tuple[Entry, ...] = ()
-    """Files with rows that still wait for their number: published ones."""
+    """Published files with rows that still wait for their number."""
     compacted: tuple[Entry, ...] = ()
-    """The same, written together by an earlier step."""
+    """Files with such rows that were written together from many published files."""
     counted: dict[str, int] = field(default_factory=dict)
 
 
@@ -58,7 +58,7 @@ class RowsEngine(Generic[OutcomeT]):
         return self._windows.where
 
     def may_overlap(self, work: StepWork) -> bool:
-        """A follower has nothing to read meanwhile: its input is files."""
+        """A follower gains nothing: its input is files, which it need not read early."""
         return False
 
     def stands(self, head: Commit | Staged, last: Commit | None) -> bool:
@@ -74,7 +74,7 @@ class RowsEngine(Generic[OutcomeT]):
         return self._windows.left_out(failures, version)
 
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
-        """Number the rows that the watermark has passed, and hand them on."""
+        """Number the rows that the watermark has passed, and let the engine of windows read them."""
         with work.timed("numbering"):
             self._number(work, intent, last)
         self._windows.read(work, self._by_number(intent), last)
@@ -89,8 +89,8 @@ class RowsEngine(Generic[OutcomeT]):
             self._numbered = Numbered(first)
             return
         waiting = [] if last is None else [*last.live.get(PENDING, ()), *last.retained]
-        published, counted, broken = self._published(intent, last)
-        files = published if broken else [*waiting, *published]
+        published, counted, interrupted = self._published(intent, last)
+        files = published if interrupted else [*waiting, *published]
         since, now = intent.watermark_before, intent.watermark
         folder = f"{work.name}-{work.attempt}"
         work.rows, count = self._numbering.number(
@@ -101,42 +101,43 @@ class RowsEngine(Generic[OutcomeT]):
     def _published(
         self, intent: Intent, last: Commit | None
     ) -> tuple[list[Entry], dict[str, int], bool]:
-        """The files that the step consumes, what their steps counted, and whether the stream had
-        stopped publishing in between: then rows that waited before have no successor."""
+        """The files that the step consumes, what their steps counted, and whether the stream stopped
+        publishing in between. If it did, the rows that waited before are dropped: rows after them
+        are missing."""
         name = self._stream.stream
         after = last.inputs.get(name) if last else None
         files: list[Entry] = []
         counted = {"late_rows": 0, "null_times": 0}
-        broken = False
+        interrupted = False
         for step in consumed_steps(self._stream, after, intent.inputs[name]):
             if step["kind"] != "data":
                 continue
             if ROWS not in step["publications"]:
-                files, broken = [], True
+                files, interrupted = [], True
                 continue
             files += [entry for entry in step["published"] if entry["publication"] == ROWS]
-            for count in counted:
-                counted[count] += int(step["counted"].get(count) or 0)
-        return files, counted, broken
+            for measure in counted:
+                counted[measure] += int(step["counted"].get(measure) or 0)
+        return files, counted, interrupted
 
     def _waiting(
         self, work: StepWork, files: Sequence[Entry], now: int, numbered: Numbered
     ) -> Numbered:
-        """The files that hold rows without a number; many small ones are written as few."""
+        """The files that hold rows without a number. Many small files are replaced by few."""
         waiting = [entry for entry in files if entry["last"] >= now]
         if len(waiting) > MOST_FILES:
             folder = f"{work.name}-{work.attempt}-compact"
             compacted = self._numbering.compacted(work.spark, waiting, now, folder)
             return replace(numbered, compacted=tuple(compacted))
-        own = f"{self._log.folder(PENDING)}/"
+        folder = f"{self._log.folder(PENDING)}/"
         return replace(
             numbered,
-            waiting=tuple(entry for entry in waiting if not entry["name"].startswith(own)),
-            compacted=tuple(entry for entry in waiting if entry["name"].startswith(own)),
+            waiting=tuple(entry for entry in waiting if not entry["name"].startswith(folder)),
+            compacted=tuple(entry for entry in waiting if entry["name"].startswith(folder)),
         )
 
     def _by_number(self, intent: Intent) -> Intent:
-        """The intent on the numbered stream, whose watermark is how many rows have a number."""
+        """The intent for the numbered stream, whose watermark is the number of numbered rows."""
         first = self._numbered.first
         return replace(intent, watermark_before=first, watermark=first + self._numbered.count)
 
@@ -148,8 +149,8 @@ class RowsEngine(Generic[OutcomeT]):
     def retain(
         self, work: StepWork, intent: Intent, outcome: OutcomeT, last: Commit | None
     ) -> Retained:
-        """What the windows retain, the rows that wait, and how many rows have a number. A late row
-        is in no window: it counts once for every query."""
+        """What the windows retain, the waiting rows, and how many rows have a number. A late row is in
+        no window, so it counts once for every query."""
         retained = self._windows.retain(work, self._by_number(intent), outcome, last)
         numbered = self._numbered
         late_rows = numbered.counted.get("late_rows", 0)
@@ -176,5 +177,5 @@ class RowsEngine(Generic[OutcomeT]):
 
 
 def row_settings(settings: Settings) -> Settings:
-    """The settings of the engine of windows below: there is one row to a number."""
+    """The settings of the engine of windows on numbered rows: every number is one row."""
     return replace(settings, assumed_rate=ROWS_PER_SECOND)

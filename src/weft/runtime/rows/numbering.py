@@ -1,21 +1,21 @@
 """Numbers for the rows of a stream, in native Spark.
 
-Rows are numbered in the order of (event time, the stream's orderable columns in schema order, NULL
-first), from 0 on. A row gets its number when the watermark has passed it; until then it is *pending*.
-Every row that a later step numbers is at or after the watermark of the earlier ones, so the order of
-numbers is the order of rows, whatever the micro-batches. Rows equal in all orderable columns are
-interchangeable; they get their numbers in one step.
+Rows are numbered from 0 on, in the order of event time, then of the stream's orderable columns in
+schema order, with NULL first. A row gets its number when the watermark has passed it; until then it is
+*pending*. Every row that a later step numbers is at or after the watermark of the earlier steps. So the
+order of numbers is the order of rows, whatever the micro-batches. Rows that are equal in all orderable
+columns are interchangeable; they get their numbers in one step.
 
     batch ─▶ published: rows at or after the watermark before the batch (`publication`)
     published files ─▶ rows before the watermark, sorted ─▶ ordered files ─▶ number = file + row index
 
-A published file is retained until the watermark has passed its last row; nothing is copied, but many
-small files are written as few. One global sort by Spark writes the due rows
-as files whose names are in the order of the rows; the footers' row counts give each file its first
-number, and Spark's own row index the place in the file. So all readers of a step see the same numbers.
+A published file is retained until the watermark has passed its last row. Rows are not copied, except
+that many small files are replaced by few. One global sort by Spark writes the due rows as files whose
+names are in the order of the rows. The row counts in their footers give each file its first number, and
+Spark's row index gives the position in the file. So all readers of a step see the same numbers.
 
-Time per row: one write when it is admitted, one sort and one write when it is numbered.
-Space: the rows of the stream's delay, and those of the last batch.
+Time per row: one write when it is published, one sort and one write when it is numbered.
+Space: the rows within the stream's delay, and those of the last batch.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.publishing import described
 
 MOST_FILES = 64
-"""Files with waiting rows before they are written as few."""
+"""How many files may hold waiting rows before they are replaced by few."""
 
 PENDING, NUMBERED = "pending", "numbered"
 
 
 @dataclass(frozen=True)
 class Numbering:
-    """The rows of one stream on their way to a number."""
+    """Gives numbers to the rows of one stream."""
 
     log: StreamLog
     source: StreamSchema
@@ -63,7 +63,7 @@ class Numbering:
     def compacted(
         self, spark: SparkSession, files: Sequence[Entry], now: int, folder: str
     ) -> list[Entry]:
-        """The rows that still wait after `now`, in few files."""
+        """Write the rows at or after `now`, which still wait, into few files."""
         waiting = self._pending(spark, files).where(F.col(quote(PENDING_TIME)) >= F.lit(now))
         target = f"{self.log.folder(PENDING)}/{folder}"
         waiting.coalesce(self.cores).write.parquet(self.log.storage.spark_path(target))
@@ -79,14 +79,14 @@ class Numbering:
         columns: Sequence[str],
         folder: str,
     ) -> tuple[DataFrame | None, int]:
-        """The pending rows with since ≤ event time < now under their numbers, and how many."""
+        """The pending rows with since ≤ event time < now and their numbers, and how many they are."""
         due = [entry for entry in files if entry["first"] < now and entry["last"] >= since]
         if not due or since >= now:
             return None, 0
         at = F.col(quote(PENDING_TIME))
         rows = self._pending(spark, due).where((at >= F.lit(since)) & (at < F.lit(now)))
-        chosen = StructType([field for field in self.row if field.name in columns])
-        ordered = rows.orderBy(*self._order()).select(*_columns(chosen), at)
+        schema = StructType([field for field in self.row if field.name in columns])
+        ordered = rows.orderBy(*self._order()).select(*_columns(schema), at)
         target = f"{self.log.folder(NUMBERED)}/{folder}"
         ordered.write.parquet(self.log.storage.spark_path(target))
         counts = {name: self._metadata(name).num_rows for name in self._files(target)}
@@ -94,8 +94,9 @@ class Numbering:
         if not total:
             return None, 0
         starts = dict(zip(counts, accumulate(counts.values(), initial=first)))
-        chosen = chosen.add(PENDING_TIME, LongType())
-        return self._numbered(spark, chosen, {n: starts[n] for n in counts if counts[n]}), total
+        schema = schema.add(PENDING_TIME, LongType())
+        starts = {name: start for name, start in starts.items() if counts[name]}
+        return self._numbered(spark, schema, starts), total
 
     def _numbered(
         self, spark: SparkSession, schema: StructType, starts: Mapping[str, int]
@@ -119,16 +120,16 @@ class Numbering:
         return spark.read.schema(schema).parquet(*paths)
 
     def _files(self, folder: str) -> list[str]:
-        """In the order of the names, which is that of Spark's partitions."""
+        """The files of a folder in the order of their names, which is that of Spark's partitions."""
         names = self.log.storage.names(folder)
         return [f"{folder}/{name}" for name in names if name.endswith(".parquet")]
 
     def remove_numbered(self) -> None:
-        """Delete the ordered files, which serve one step."""
+        """Delete the ordered files, which only one step uses."""
         self.log.storage.delete(self.log.folder(NUMBERED))
 
     def remove_compacted(self, kept: Sequence[Entry]) -> None:
-        """Delete files that were written together, but for those that are still in use."""
+        """Delete files that replaced many small ones, except those that are still in use."""
         folder = self.log.folder(PENDING)
         in_use = {entry["name"].rsplit("/", 2)[1] for entry in kept}
         for name in self.log.storage.names(folder):

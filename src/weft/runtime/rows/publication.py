@@ -1,6 +1,7 @@
 """The rows that a stream publishes for its row windows: all that are not late, with all columns.
 
-The order of rows takes all orderable columns, and a query that is registered meanwhile may read any.
+All columns are needed: the order of rows uses all orderable ones, and a query that is registered later
+may read any of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from weft.runtime.rows.engine import ROWS
 
 @dataclass(frozen=True)
 class RowsPublication:
-    """Rows on their way to a number."""
+    """Publishes the rows that are to be numbered."""
 
     source: StreamSchema
     row: StructType

@@ -1,8 +1,8 @@
 """The engine of windows: fragments at level 1, windows from open fragments (DESIGN section 4.4).
 
-`read` lets Spark turn rows into the fragments of first-level nodes. `compute` derives the other nodes
-from these and lets the kernel assemble every due window, on the driver or in lanes. The log's plan
-says which nodes there are and who reads them. Time is whatever the plan's stream calls its time: event
+In `read`, Spark turns rows into the fragments of first-level nodes. In `compute`, the other nodes are
+derived from these, and the kernel assembles every due window, on the driver or in lanes. The plan says
+which nodes there are and which queries read them. Time is the time column of the plan's stream: event
 time in microseconds, or the numbers of rows.
 """
 
@@ -35,8 +35,8 @@ from weft.runtime.windows.weaving import WindowOutcome, use_lanes, weave_here, w
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the engine is given: its log, its sink (lanes write straight into a result store), its
-    settings and lanes, and who plans and samples."""
+    """What the engine is given: its log, its sink (lanes write directly into a result store), its
+    settings and lanes, its planner and its sampling."""
 
     log: StreamLog
     sink: Sink
@@ -64,7 +64,7 @@ class WindowsEngine:
         return "lanes" if self._in_lanes else "driver"
 
     def may_overlap(self, work: StepWork) -> bool:
-        """Lanes are Spark's own tasks, and would only compete with the next step's."""
+        """Not with lanes: they are Spark tasks, and would compete with those of the next step."""
         return self._settings.overlap and not self._in_lanes
 
     # plans
@@ -89,9 +89,9 @@ class WindowsEngine:
         return self._planner.new_plan(remaining, last).version
 
     def left_out(self, failures: Sequence[str], version: int) -> int:
-        latest = max(self._log.plan_versions()) + 1
-        self._log.put_plan(self._log.plan(version).without(failures, latest))
-        return latest
+        new_version = max(self._log.plan_versions()) + 1
+        self._log.put_plan(self._log.plan(version).without(failures, new_version))
+        return new_version
 
     # a step
 
@@ -118,7 +118,7 @@ class WindowsEngine:
             return self._weave(work, self._compiled(plan), intent, files, derived, sequence)
 
     def _derived(self, work: StepWork, plan: SharedPlan) -> Derived:
-        """All fragments of the step; computed once, however often the kernel runs on them."""
+        """All fragments of the step. They are computed once, even if the kernel runs again on them."""
         if isinstance(work.scratch, Derived):
             return work.scratch
         if not work.files:
@@ -162,7 +162,7 @@ class WindowsEngine:
         return outcome
 
     def _opened(self, program: Program, files: Sequence[Entry]) -> OpenState:
-        """The open fragments in memory; loaded anew under another plan version, which may need
+        """The open fragments in memory. They are loaded again for another plan version, which may need
         partials that the last one did not keep."""
         if self._open is None or self._open_version != program.plan.version:
             opened, rows = OpenState().read(self._log, files)

@@ -1,8 +1,8 @@
 """The kernel in Spark tasks, one per lane.
 
-A lane owns a share of the key buckets. Its task reads the lane's open fragments from the
-state files, runs the same kernel as the driver, writes result files, and returns only
-their manifest entries. Nothing of the state passes through the driver.
+A lane owns a share of the key buckets. Its task reads the lane's open fragments from the state files,
+runs the same kernel as the driver, writes result files, and returns only their manifest entries. The
+state does not pass through the driver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
-from weft.kernel.windows.program import Shape, compile_program
+from weft.kernel.windows.program import Program, Shape, compile_program
 from weft.kernel.windows.weave import Step, counted_operations, late, weave
 from weft.runtime.protocol.commits import Entry
 from weft.runtime.protocol.log import StreamLog
@@ -27,12 +27,12 @@ from weft.runtime.sinks.store import ResultStore
 from weft.runtime.windows.openstate import Lane, OpenState
 
 _WORKER_LOST = "Python worker exited unexpectedly"
-"""What Spark says of a task whose process is gone."""
+"""Spark's message for a task whose process has ended."""
 
 
 @dataclass(frozen=True)
 class LaneWork:
-    """What every lane of a step needs to know; lanes differ only in their index."""
+    """What every lane of a step needs to know. Lanes differ only in their index."""
 
     checkpoint: str
     stream: str
@@ -52,7 +52,7 @@ class LaneWork:
 
 @dataclass
 class LaneOutcome:
-    """What the lanes of a step gave together."""
+    """The outcomes of all lanes of a step together."""
 
     results: list[Entry]
     unfinished: list[tuple[Shape, pa.Table]]
@@ -95,7 +95,7 @@ def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
 def _collect_unfinished(
     log: StreamLog, work: LaneWork, body: dict[str, Any], outcome: LaneOutcome
 ) -> None:
-    """Rows that Spark must still project: as many as there are results of such queries."""
+    """Take over the rows of a shape that Spark must still project."""
     program = compile_program(log.plan(work.plan_version))
     shape = program.groups[body["group"]].shapes[body["shape"]]
     outcome.unfinished.append((shape, log.storage.read_table(body["name"])))
@@ -106,9 +106,9 @@ def _run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
             work = LaneWork(**json.loads(row["work"]))
-            found = list(_run_lane(work, Lane(row["id"], work.lanes)))
-            kinds = pa.array([kind for kind, _ in found], pa.string())
-            bodies = pa.array([json.dumps(body) for _, body in found], pa.string())
+            outputs = list(_run_lane(work, Lane(row["id"], work.lanes)))
+            kinds = pa.array([kind for kind, _ in outputs], pa.string())
+            bodies = pa.array([json.dumps(body) for _, body in outputs], pa.string())
             yield pa.RecordBatch.from_arrays([kinds, bodies], ["kind", "body"])
 
 
@@ -135,13 +135,14 @@ def _run_lane(work: LaneWork, lane: Lane) -> Iterator[tuple[str, Any]]:
     for number, (shape, raw) in enumerate(woven.unfinished):
         name = f"{log.folder('handoff')}/{work.step}-{work.attempt}-{lane.index}-{number}.parquet"
         log.storage.write_table(name, raw)
-        group, index = _place(program, shape)
+        group, index = _shape_indices(program, shape)
         yield "unfinished", {"name": name, "group": group, "shape": index}
 
 
-def _place(program: Any, shape: Shape) -> tuple[int, int]:
-    for group, entry in enumerate(program.groups):
-        for index, candidate in enumerate(entry.shapes):
+def _shape_indices(program: Program, shape: Shape) -> tuple[int, int]:
+    """The index of a shape's group, and that of the shape in the group."""
+    for group_index, group in enumerate(program.groups):
+        for shape_index, candidate in enumerate(group.shapes):
             if candidate is shape:
-                return group, index
-    raise LookupError("a shape is always of its program")
+                return group_index, shape_index
+    raise LookupError("the program does not contain the shape")

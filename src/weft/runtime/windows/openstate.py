@@ -1,7 +1,7 @@
 """The open fragments in memory: what the kernel reads, on the driver or in a lane.
 
-Loaded from the files that a commit names, and on the driver kept up to date with each step's
-new files. A step works on a new value (`after`), which replaces the old one only when the step
+They are loaded from the files that a commit names. On the driver they stay in memory, and each step
+adds its new files. A step works on a new value (`after`), which replaces the old one only when the step
 is committed.
 """
 
@@ -44,8 +44,8 @@ class Lane:
 
 @dataclass(frozen=True)
 class OpenState:
-    """Open fragments by pool, encoders by the keys of nodes; `coalesced_rows` remembers sizes
-    after coalescing."""
+    """Open fragments by pool, and encoders by the keys of nodes. `coalesced_rows` holds the sizes of
+    pools after they were last coalesced."""
 
     states: Mapping[str, NodeState] = field(default_factory=dict)
     encoders: Mapping[str, Encoders] = field(default_factory=dict)
@@ -57,40 +57,44 @@ class OpenState:
 
     @property
     def crowded(self) -> bool:
-        """Whether most known keys have no open fragment any more: time to load afresh."""
+        """Whether most encoded keys have no open fragment any more, so that loading again saves memory."""
         return any(
             len(encoders.keys) > max(_COALESCE_ABOVE, 4 * self._open_rows(name))
             for name, encoders in self.encoders.items()
         )
 
     def _open_rows(self, base: str) -> int:
-        return max((len(s) for name, s in self.states.items() if base_of(name) == base), default=0)
+        sizes = (len(state) for name, state in self.states.items() if base_of(name) == base)
+        return max(sizes, default=0)
 
     def read(
         self, log: StreamLog, files: Iterable[Entry], lane: Lane | None = None
     ) -> tuple[OpenState, dict[str, list[Shards]]]:
-        """The rows of files by node, and this state with encoders that know their keys."""
+        """This state with encoders that hold the keys of these files, and the files' shards by node."""
         encoders = dict(self.encoders)
         entries: dict[tuple[int, str], list[Entry]] = {}
         for entry in files:
             if lane is None or lane.owns(entry):
                 entries.setdefault((entry["version"], entry["node"]), []).append(entry)
         nodes = [log.plan(version).node_by_id[name] for version, name in entries]
-        together: dict[str, list[tuple[Node, list[Entry]]]] = {}
-        for node, own in zip(nodes, entries.values(), strict=True):
+        parts_by_group: dict[str, list[tuple[Node, list[Entry]]]] = {}
+        for node, node_files in zip(nodes, entries.values(), strict=True):
             if node.base not in encoders:
                 encoders[node.base] = _encoders(node, encoders)
-            together.setdefault(encoders[node.base].group, []).append((node, own))
+            parts_by_group.setdefault(encoders[node.base].group, []).append((node, node_files))
 
-        def shards(parts: list[tuple[Node, list[Entry]]]) -> list[Shards]:
-            """Those of nodes that share encoders, one after the other."""
-            return [load(_tables(log, own, lane), node, encoders[node.base]) for node, own in parts]
+        def load_parts(parts: list[tuple[Node, list[Entry]]]) -> list[Shards]:
+            """The shards of nodes that share encoders, loaded one after the other."""
+            return [
+                load(_tables(log, node_files, lane), node, encoders[node.base])
+                for node, node_files in parts
+            ]
 
-        found: dict[str, list[Shards]] = {}
-        for loaded in side_by_side(shards, together.values()):
-            for each in loaded:
-                found.setdefault(each.node.id, []).append(each)
-        return replace(self, encoders=encoders), found
+        shards_by_node: dict[str, list[Shards]] = {}
+        for loaded in side_by_side(load_parts, parts_by_group.values()):
+            for shards in loaded:
+                shards_by_node.setdefault(shards.node.id, []).append(shards)
+        return replace(self, encoders=encoders), shards_by_node
 
     def with_rows(self, program: Program, new: Mapping[str, Sequence[Shards]]) -> OpenState:
         """This state with new shards of nodes, as fragments of the pools that read them."""
@@ -129,10 +133,10 @@ def _tables(log: StreamLog, files: Sequence[Entry], lane: Lane | None) -> list[p
     return [lane.rows(table, entry) for table, entry in zip(tables, files, strict=True)]
 
 
-def _encoders(node: Node, known: Mapping[str, Encoders]) -> Encoders:
-    """Encoders that share group codes between a group's node and its distinct nodes."""
+def _encoders(node: Node, encoders_by_keys: Mapping[str, Encoders]) -> Encoders:
+    """New encoders of a node. A group's node and its distinct nodes share their group codes."""
     group = node_id(node.keys[: node.group_keys], node.group_keys)
-    for name, encoders in known.items():
+    for name, encoders in encoders_by_keys.items():
         if name == group or encoders.group == group:
             return Encoders(node, group, encoders.groups)
     return Encoders(node, group)

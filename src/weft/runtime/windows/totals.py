@@ -1,4 +1,4 @@
-"""What a stream has counted so far, as its commits keep it."""
+"""What a stream has counted so far, as stored in its commits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def totals_after(
 
 
 def late_after(last: Commit | None, late: Mapping[str, int], plan: SharedPlan) -> dict[str, int]:
-    """Per query of the plan, the (row, window) pairs that came too late so far."""
+    """How many (row, window) pairs came too late so far, by query of the plan."""
     before = last.late if last else {}
     so_far = {name: before.get(name, 0) + late.get(name, 0) for name in plan.query_by_id}
     return {name: pairs for name, pairs in so_far.items() if pairs}

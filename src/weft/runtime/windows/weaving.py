@@ -28,8 +28,8 @@ _BYTES_PER_COLUMN = 16
 
 @dataclass
 class WindowOutcome:
-    """What the kernel gave for a step: tables by family, files that lanes have written
-    already, rows that Spark must still project, and the state to go on with."""
+    """What the kernel computed for a step: tables by family, files that lanes have already written,
+    rows that Spark must still project, and the state for the next step."""
 
     families: dict[str, list[pa.Table]]
     unfinished: list[tuple[Shape, pa.Table]]
@@ -47,13 +47,13 @@ class WindowOutcome:
 
 
 def use_lanes(settings: Settings, log: StreamLog, files: Sequence[Entry]) -> bool:
-    """Whether the fragments of these files are too many for the driver."""
+    """Whether the fragments of these files need too much memory for the driver."""
     if settings.kernel != "auto":
         return settings.kernel == "lanes"
-    return sum(_in_memory(log, entry) for entry in files) > settings.driver_cap_bytes
+    return sum(_bytes_in_memory(log, entry) for entry in files) > settings.driver_cap_bytes
 
 
-def _in_memory(log: StreamLog, entry: Entry) -> int:
+def _bytes_in_memory(log: StreamLog, entry: Entry) -> int:
     node = log.plan(entry["version"]).node_by_id[entry["node"]]
     columns = len(node.partials) + len(node.keys)
     return int(entry["rows"]) * (_BYTES_PER_ROW + _BYTES_PER_COLUMN * columns)
@@ -62,7 +62,7 @@ def _in_memory(log: StreamLog, entry: Entry) -> int:
 def weave_here(
     log: StreamLog, program: Program, step: Step, opened: OpenState, derived: Derived
 ) -> WindowOutcome:
-    """The kernel on the driver, on state that is kept in memory between steps."""
+    """Run the kernel on the driver, on state that stays in memory between steps."""
     opened, new = opened.read(log, derived.new_files)
     counted = late(program, new, opened.encoders, step.before)
     state = opened.with_rows(program, new)
@@ -97,12 +97,12 @@ def weave_in_lanes(
     sink: Sink,
     batch: int,
 ) -> WindowOutcome:
-    """The kernel in tasks. They write results straight into a result store; for other sinks
-    the results come back through files."""
+    """Run the kernel in Spark tasks. They write results directly into a result store. For other sinks
+    the results come back to the driver in files."""
     folder = f"{log.folder('handoff')}/{work.name}-{work.attempt}"
     store = sink if isinstance(sink, ResultStore) else None
     target = store or ResultStore(f"{log.storage.uri}/{folder}")
-    found = run_lanes(
+    lane_outcome = run_lanes(
         work.spark,
         LaneWork(
             checkpoint=log.storage.uri,
@@ -121,15 +121,20 @@ def weave_in_lanes(
             owner=target.owner,
         ),
     )
-    operations = {**found.operations}
+    operations = {**lane_outcome.operations}
     operations["level1"] = operations.get("level1", 0) + _passed_on(log, program, derived)
     outcome = WindowOutcome(
-        {}, found.unfinished, found.failures, found.late, operations, derived=derived
+        {},
+        lane_outcome.unfinished,
+        lane_outcome.failures,
+        lane_outcome.late,
+        operations,
+        derived=derived,
     )
     if store is not None:
-        outcome.written = [{**entry, "root": store.place} for entry in found.results]
+        outcome.written = [{**entry, "root": store.place} for entry in lane_outcome.results]
         return outcome
-    for entry in found.results:
+    for entry in lane_outcome.results:
         table = target.storage.read_table(entry["name"]).drop_columns(["batch"])
         outcome.families.setdefault(entry["family"], []).append(table)
     log.storage.delete(folder)
