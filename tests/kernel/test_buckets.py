@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.conditions import LITERALS, value_of
+from tests.support.seeds import chance_for
 
 from weft.algebra.types import INTEGRAL_LIMITS
 from weft.kernel.columns.arrow import arrow_type
@@ -41,13 +42,14 @@ def values(type_: str, chance: random.Random) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
-    chance = random.Random(12)
+    chance = chance_for(__name__)
     arrays = {type_: pa.array(values(type_, chance), arrow_type(type_)) for type_ in TYPES}
     return pa.table(arrays)
 
 
-def test_hashes_and_buckets_are_those_of_spark(spark: SparkSession, table: pa.Table) -> None:
-    chance = random.Random(5)
+def test_hashes_and_buckets_are_those_of_spark(
+    spark: SparkSession, table: pa.Table, chance: random.Random
+) -> None:
     keys = [[type_] for type_ in TYPES] + [TYPES, TYPES[::-1]]
     keys += [chance.sample(TYPES, chance.randrange(2, 5)) for _ in range(12)]
     assert can_hash([table.schema.field(name).type for name in TYPES])

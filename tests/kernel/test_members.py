@@ -148,8 +148,7 @@ def test_members_are_the_predicates_that_are_true(
 
 @pytest.mark.parametrize("bits", [True, False], ids=["bits", "cuts"])
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "plain"])
-def test_signatures_of_several_words(bits: bool, keyed: bool) -> None:
-    chance = random.Random(8)
+def test_signatures_of_several_words(bits: bool, keyed: bool, chance: random.Random) -> None:
     equal = partial(Call, "=", type="boolean")
     conditions = [
         (

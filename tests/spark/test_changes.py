@@ -40,18 +40,17 @@ def flushed_batches() -> list[list[dict[str, object]]]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "sharing"),
+    "sharing",
     [
-        (0, {}),
-        (1, {"optimizer": "noshare", "model": "twoops"}),
-        (2, {"optimizer": "triweave", "model": "triops"}),
+        {},
+        {"optimizer": "noshare", "model": "twoops"},
+        {"optimizer": "triweave", "model": "triops"},
     ],
 )
 def test_random_registrations_and_drops_between_batches(
-    spark: SparkSession, tmp_path: Path, seed: int, sharing: dict[str, str]
+    spark: SparkSession, tmp_path: Path, chance: random.Random, sharing: dict[str, str]
 ) -> None:
     """Each query is registered before one batch and dropped before a later one, or never."""
-    chance = random.Random(seed)
     starts = {name: chance.choice([0, 0, 1, 2, 3]) for name in NAMES}
     stops = {name: chance.choice([5, 99, 99]) for name in NAMES}
     feed = Feed(tmp_path)

@@ -1,23 +1,25 @@
 """The brute-force model gives what plain Spark gives on the same micro-batches.
 
-The random cases are drawn once, from a fixed seed, and are the same in every run. A few
-cases more pin down, one by one, the rules that the model follows (DESIGN §4.1).
+What Spark gives is recorded, and so are the random cases (`tests.oracle.recorded`); a few are run
+again each time, and a few are drawn anew. Others pin down, one by one, the rules that the model
+follows (DESIGN §4.1).
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from pyspark.sql import SparkSession
-from tests.oracle import compare, model, plain_spark
+from tests.oracle import compare, model, plain_spark, recorded
 from tests.oracle.expressions import (
     Aggregate,
     Arithmetic,
@@ -35,6 +37,8 @@ from tests.oracle.spec import Item, Query, Window
 
 RUNS = 52
 RAISING_RUNS = 6
+RUN_AGAIN = 3
+FRESH_RUNS = 3
 SECOND = 1_000_000
 
 #: What plain Spark streaming takes, and answers whatever the order of rows.
@@ -63,9 +67,8 @@ def drawn_cases(number: int) -> list[tuple[Case, Style]]:
     return drawn
 
 
-@functools.cache
-def random_cases() -> tuple[tuple[Case, Style], ...]:
-    """The cases, one from each seed: some raise in ANSI mode, all others emit something."""
+def draw_cases() -> list[tuple[Case, Style]]:
+    """One from each seed: some raise in ANSI mode, all others emit something."""
     raising: list[tuple[Case, Style]] = []
     emitting: list[tuple[Case, Style]] = []
     for number in itertools.count():
@@ -75,7 +78,15 @@ def random_cases() -> tuple[tuple[Case, Style], ...]:
         emitting += [pair for pair in drawn if expected(pair[0])][-1:]
         if len(raising) >= RAISING_RUNS and len(emitting) >= RUNS - RAISING_RUNS:
             break
-    return (*raising[:RAISING_RUNS], *emitting[: RUNS - RAISING_RUNS])
+    return [*raising[:RAISING_RUNS], *emitting[: RUNS - RAISING_RUNS]]
+
+
+@functools.cache
+def random_cases() -> tuple[tuple[Case, Style], ...]:
+    """The recorded cases, which are drawn if they are to be recorded."""
+    if recorded.recording():
+        recorded.keep_cases(draw_cases())
+    return tuple(recorded.cases())
 
 
 def expected(case: Case) -> Emitted | None:
@@ -90,27 +101,67 @@ def expected(case: Case) -> Emitted | None:
     return [] if notes else rows
 
 
-@pytest.mark.parametrize("index", range(RUNS))
-def test_a_random_query_gives_what_plain_spark_gives(
-    spark: SparkSession, tmp_path: Path, index: int
-) -> None:
-    case, style = random_cases()[index]
+class Plain(Protocol):
+    """Runs a query on plain Spark, or tells what it gave before."""
+
+    def __call__(
+        self, text: str, schema: Any, batches: Any, delay: int, **options: Any
+    ) -> plain_spark.Output: ...
+
+
+@pytest.fixture
+def plain(request: pytest.FixtureRequest, tmp_path: Path) -> Plain:
+    """Starts a session only for what is not recorded."""
+    session = functools.partial(request.getfixturevalue, "spark")
+    return functools.partial(recorded.run, session, directory=tmp_path / "run")
+
+
+@pytest.fixture
+def live(spark: SparkSession, tmp_path: Path) -> Plain:
+    """Always runs Spark."""
+    return functools.partial(plain_spark.run, spark, directory=tmp_path / "run")
+
+
+def settings_of(index: int) -> dict[str, str] | None:
+    """Spark compiles its plans in one case of three, and interprets them in the others."""
+    return plain_spark.INTERPRETED if index % 3 else None
+
+
+def check_case(run: Plain, case: Case, style: Style, settings: dict[str, str] | None) -> None:
+    """Asserts that Spark and the model emit the same, or both raise."""
     text = case.query.sql("s", style)
-    run = functools.partial(
-        plain_spark.run,
-        *(spark, text, case.schema, case.batches, case.delay),
-        directory=tmp_path / "run",
-        ansi=case.ansi,
-        settings=plain_spark.INTERPRETED if index % 3 else None,
-    )
     rows = expected(case)
     if rows is None:
         with pytest.raises(plain_spark.SparkFailure, match=r"OVERFLOW|BY_ZERO|OUT_OF_RANGE"):
-            run()
+            run(text, case.schema, case.batches, case.delay, ansi=case.ansi, settings=settings)
         return
-    output = run()
+    output = run(text, case.schema, case.batches, case.delay, ansi=case.ansi, settings=settings)
     assert output.columns == model.columns(case.query, case.schema, ansi=case.ansi)
     compare.assert_same(output.rows, rows)
+
+
+@pytest.mark.parametrize("index", range(RUNS))
+def test_a_random_query_gives_what_plain_spark_gives(plain: Plain, index: int) -> None:
+    check_case(plain, *random_cases()[index], settings_of(index))
+
+
+@pytest.mark.parametrize("turn", range(RUN_AGAIN))
+def test_spark_still_gives_what_was_recorded(live: Plain, chance: random.Random, turn: int) -> None:
+    mine = range(turn, RUNS, RUN_AGAIN)
+    index = chance.choice(mine)
+    check_case(live, *random_cases()[index], settings_of(index))
+
+
+@pytest.mark.parametrize("turn", range(FRESH_RUNS))
+def test_a_fresh_query_gives_what_plain_spark_gives(
+    live: Plain, chance: random.Random, turn: int
+) -> None:
+    emitting: list[tuple[Case, Style]] = []
+    while not emitting:
+        drawn = drawn_cases(chance.randrange(1 << 32))
+        emitting = [pair for pair in drawn if expected(pair[0])]
+    case, style = emitting[-1]
+    check_case(live, case, style, settings_of(turn))
 
 
 def times(case: Case) -> list[int]:
@@ -192,8 +243,7 @@ def seconds(*batches: Iterable[float | None]) -> list[list[dict[str, Any]]]:
 
 
 def check(
-    spark: SparkSession,
-    directory: Path,
+    plain: Plain,
     query: Query,
     batches: list[list[dict[str, Any]]],
     rows: Emitted,
@@ -206,23 +256,15 @@ def check(
     """Asserts that Spark and the model both emit `rows`."""
     schema = {"ts": TIMESTAMP} | (schema or {})
     compare.assert_same(model.run(query, schema, batches, delay, ansi=ansi), rows)
-    output = plain_spark.run(
-        *(spark, query.sql("s"), schema, batches, delay),
-        directory=directory / "run",
-        ansi=ansi,
-        settings=settings,
-    )
+    output = plain(query.sql("s"), schema, batches, delay, ansi=ansi, settings=settings)
     compare.assert_same(output.rows, rows)
     return output
 
 
-def test_a_batch_emits_what_the_watermark_of_the_batches_before_it_has_passed(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_batch_emits_what_the_watermark_of_the_batches_before_it_has_passed(plain: Plain) -> None:
     batches = seconds([1, 12], [23], [34])
     check(
-        spark,
-        tmp_path,
+        plain,
         TUMBLING,
         batches,
         [
@@ -233,27 +275,21 @@ def test_a_batch_emits_what_the_watermark_of_the_batches_before_it_has_passed(
     )
 
 
-def test_a_late_row_is_judged_by_the_watermark_of_the_batch_before(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_late_row_is_judged_by_the_watermark_of_the_batch_before(plain: Plain) -> None:
     # W: 0, 25, 25, 36. The row at 2 s comes in batch 1, when W_0 = 0: it still counts,
     # and batch 1 emits its window. The rows of batch 2 meet W_1 = 25.
     batches = seconds([25], [2], [3, 21, 36])
     check(
-        spark,
-        tmp_path,
+        plain,
         TUMBLING,
         batches,
         [(1, (10 * SECOND, 1)), (3, (30 * SECOND, 2))],
     )
 
 
-def test_a_batch_without_rows_is_a_micro_batch_of_its_own(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_batch_without_rows_is_a_micro_batch_of_its_own(plain: Plain) -> None:
     output = check(
-        spark,
-        tmp_path,
+        plain,
         TUMBLING,
         seconds([1, 12], [], [], [23]),
         [(1, (10 * SECOND, 1)), (4, (20 * SECOND, 1))],
@@ -261,21 +297,18 @@ def test_a_batch_without_rows_is_a_micro_batch_of_its_own(
     assert output.batches == 5
 
 
-def test_the_watermark_starts_at_1970(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_watermark_starts_at_1970(plain: Plain) -> None:
     # Windows that end by 1970 are late from the first batch on; the one across is not.
     query = Query(Window(10 * SECOND, start=-5 * SECOND), (END, COUNT))
     batches = seconds([-100, -5.000001, -5, -1, 1], [-1, 20])
-    check(spark, tmp_path, query, batches, [(2, (5 * SECOND, 4))])
+    check(plain, query, batches, [(2, (5 * SECOND, 4))])
 
 
-def test_the_watermark_is_floored_to_milliseconds_and_keeps_its_delay(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_watermark_is_floored_to_milliseconds_and_keeps_its_delay(plain: Plain) -> None:
     # With a delay of 2 s, 11.999999 s gives W = 9.999 s, and 12 s gives W = 10 s.
     batches = seconds([1, 11.999999], [12], [13])
     check(
-        spark,
-        tmp_path,
+        plain,
         TUMBLING,
         batches,
         [(2, (10 * SECOND, 1))],
@@ -283,21 +316,19 @@ def test_the_watermark_is_floored_to_milliseconds_and_keeps_its_delay(
     )
 
 
-def test_rows_that_where_rejects_move_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_where_rejects_move_the_watermark(plain: Plain) -> None:
     query = Query(
         Window(10 * SECOND),
         (END, COUNT),
         where=Comparison("<", Column("a"), Literal(5, INT)),
     )
     batches = [[{"ts": SECOND, "a": 1}, {"ts": 50 * SECOND, "a": 9}], [{"ts": 2 * SECOND, "a": 1}]]
-    check(spark, tmp_path, query, batches, [(1, (10 * SECOND, 2))], schema={"a": INT})
+    check(plain, query, batches, [(1, (10 * SECOND, 2))], schema={"a": INT})
 
 
-def test_null_event_times_neither_count_nor_move_the_watermark(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_null_event_times_neither_count_nor_move_the_watermark(plain: Plain) -> None:
     batches = seconds([None, 1], [None], [None, 11], [None])
-    check(spark, tmp_path, TUMBLING, batches, [(3, (10 * SECOND, 1))])
+    check(plain, TUMBLING, batches, [(3, (10 * SECOND, 1))])
 
 
 def aggregate(function: str, argument: str = "a") -> Expression:
@@ -337,11 +368,11 @@ def column_of(values: list[Any]) -> list[list[dict[str, Any]]]:
     ],
 )
 def test_aggregates_without_ansi(
-    spark: SparkSession, tmp_path: Path, kind: Type, function: str, values: list[Any], result: Any
+    plain: Plain, kind: Type, function: str, values: list[Any], result: Any
 ) -> None:
     query = Query(Window(10 * SECOND), (Item(aggregate(function), "x"),))
     rows: Emitted = [(2, (result,))]
-    check(spark, tmp_path, query, column_of(values), rows, schema={"a": kind}, ansi=False)
+    check(plain, query, column_of(values), rows, schema={"a": kind}, ansi=False)
 
 
 @pytest.mark.parametrize(
@@ -365,19 +396,17 @@ def test_aggregates_without_ansi(
         ),
     ],
 )
-def test_ansi_raises(
-    spark: SparkSession, tmp_path: Path, kind: Type, expression: Expression, values: list[Any]
-) -> None:
+def test_ansi_raises(plain: Plain, kind: Type, expression: Expression, values: list[Any]) -> None:
     query = Query(Window(10 * SECOND), (Item(expression, "x"),))
     schema = {"ts": TIMESTAMP, "a": kind}
     batches = column_of(values)
     with pytest.raises(model.ModelError):
         model.run(query, schema, batches, 0, ansi=True)
     with pytest.raises(plain_spark.SparkFailure, match=r"OVERFLOW|BY_ZERO|OUT_OF_RANGE"):
-        plain_spark.run(spark, query.sql("s"), schema, batches, 0, directory=tmp_path / "run")
+        plain(query.sql("s"), schema, batches, 0)
 
 
-def test_ansi_raises_on_rows_that_are_late(spark: SparkSession, tmp_path: Path) -> None:
+def test_ansi_raises_on_rows_that_are_late(plain: Plain) -> None:
     quotient = Aggregate("max", (Arithmetic("/", Literal(1, INT), Column("a")),))
     query = Query(Window(10 * SECOND), (Item(quotient, "x"),))
     schema = {"ts": TIMESTAMP, "a": INT}
@@ -385,7 +414,7 @@ def test_ansi_raises_on_rows_that_are_late(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(model.ModelError):
         model.run(query, schema, batches, 0)
     with pytest.raises(plain_spark.SparkFailure, match="DIVIDE_BY_ZERO"):
-        plain_spark.run(spark, query.sql("s"), schema, batches, 0, directory=tmp_path / "run")
+        plain(query.sql("s"), schema, batches, 0)
 
 
 POSITIVE = Comparison(">", Column("b"), Literal(0, INT))
@@ -404,7 +433,7 @@ GUARDED = Logical("and", POSITIVE, Comparison(">", INVERSE, Literal(0, INT)))
     ],
 )
 def test_a_condition_stops_at_the_first_conjunct_that_is_not_true(
-    spark: SparkSession, tmp_path: Path, query: Query
+    plain: Plain, query: Query
 ) -> None:
     batches: list[list[dict[str, Any]]] = [
         [
@@ -415,15 +444,14 @@ def test_a_condition_stops_at_the_first_conjunct_that_is_not_true(
         [{"ts": 99 * SECOND, "a": 0, "b": None}],
     ]
     schema = {"a": INT, "b": INT}
-    check(spark, tmp_path, query, batches, [(2, (1,))], schema=schema, settings=None)
+    check(plain, query, batches, [(2, (1,))], schema=schema, settings=None)
 
 
-def test_nan_and_negative_zero_are_one_key_each(spark: SparkSession, tmp_path: Path) -> None:
+def test_nan_and_negative_zero_are_one_key_each(plain: Plain) -> None:
     query = Query(Window(10 * SECOND), (Item(Column("a")), COUNT), keys=(Column("a"),))
     values = [0.0, -0.0, float("nan"), float("-nan"), None]
     check(
-        spark,
-        tmp_path,
+        plain,
         query,
         column_of(values),
         [(2, (0.0, 2)), (2, (float("nan"), 2)), (2, (None, 1))],

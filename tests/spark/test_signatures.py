@@ -7,7 +7,6 @@ what keys determine. Oracles: `kernel.classify` and plain counting on the collec
 from __future__ import annotations
 
 import datetime as dt
-import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from tests.support.conditions import LITERALS, predicate, selections, value_of
+from tests.support.seeds import chance_for
 
 from weft.algebra.aggregate import Aggregate, lift
 from weft.algebra.condition import Selection
@@ -81,7 +81,7 @@ def rows(spark: SparkSession) -> DataFrame:
     own.conf.set("spark.sql.adaptive.enabled", "false")
     own.conf.set("spark.sql.codegen.wholeStage", "false")
     own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    chance = random.Random(21)
+    chance = chance_for(__name__)
     epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     found = []
     for _ in range(ROWS):

@@ -7,7 +7,6 @@ infinities, floats). Many expressions are one projection over a local relation, 
 from __future__ import annotations
 
 import datetime as dt
-import random
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sql.support import COLUMNS, grouped, query
+from tests.support.seeds import chance_for
 
 from weft.algebra.condition import NEVER, condition
 from weft.algebra.scalar import Call, Literal, Ref, Scalar, quoted_sql
@@ -95,7 +95,7 @@ def session(spark: Any) -> Any:
     own = spark.newSession()
     own.conf.set("spark.sql.codegen.wholeStage", "false")
     own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    chance = random.Random(4)
+    chance = chance_for(__name__)
     names = [name for name in COLUMNS if name in VALUES]
     rows = [tuple(chance.choice([*VALUES[name], None]) for name in names) for _ in range(80)]
     rows += [tuple(VALUES[name][i % len(VALUES[name])] for name in names) for i in range(13)]

@@ -51,14 +51,13 @@ def outcome(sql: str) -> Query | Fallback | SqlError:
         return error
 
 
-def test_damaged_queries_never_crash() -> None:
-    dice = random.Random(7)
+def test_damaged_queries_never_crash(chance: random.Random) -> None:
     texts = [
         f"SELECT {each} FROM bids WHERE {each} GROUP BY window(ts, '1 hour'), {each} HAVING {each}"
         for each in EXPRESSIONS
     ]
     for _ in range(3000):
-        sql = damaged(dice.choice([*QUERIES, *texts]), dice)
+        sql = damaged(chance.choice([*QUERIES, *texts]), chance)
         found = outcome(sql)
         if isinstance(found, SqlError):
             assert found.message, sql

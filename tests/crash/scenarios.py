@@ -1,0 +1,159 @@
+"""What a run is busy with when it crashes: small streams, each with one thing done in every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.crash import workload
+from tests.crash.child import open_weft, register
+from tests.oracle import compare, model, rows
+from tests.oracle.plain_spark import INTERPRETED, python_rows, write_batches
+from tests.support.harness import session
+
+import weft
+
+BATCHES = workload.batches()[:3]
+WINDOWS = ("counts", "extremes")
+
+#: What every step visits, and what every step with rows does.
+ALWAYS = frozenset(
+    {"after_intent", "after_results", "before_commit", "after_commit", "after_cleanup"}
+)
+EVERY_STEP = ALWAYS | {"after_plan", "after_read"}
+#: A stream has one plan here.
+ONCE = {"after_plan"}
+
+STATEFILES = "weft.runtime.level1.statefiles"
+RESULTS = "weft.runtime.sinks.resultfiles"
+STEPPER = "weft.runtime.protocol.stepper"
+LOG = "weft.runtime.protocol.log"
+
+Steps = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Queries and settings, and how it is known that the thing in question was done."""
+
+    settings: Mapping[str, Any]
+    done: Callable[[Path, Steps], bool]
+    """Whether it was, by the checkpoint and the steps' reports."""
+    queries: tuple[str, ...] = WINDOWS
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Constants of modules, lowered so that it is done in every step."""
+    failpoints: frozenset[str] = EVERY_STEP
+    """All that an undisturbed run visits."""
+    by_follower: frozenset[str] = frozenset()
+    """Those of them that a follower visits, too. It takes one step at least."""
+    in_flush: bool = False
+    """Whether it is to crash in a flush, and not in a step with rows."""
+
+    @property
+    def crashes(self) -> frozenset[str]:
+        """The failpoints to crash at."""
+        return self.failpoints & ALWAYS if self.in_flush else self.failpoints
+
+    def visits(self, failpoint: str) -> int:
+        """How often a failpoint is visited at least, in the flush or in all steps with rows."""
+        steps = 1 if self.in_flush or failpoint in ONCE else len(BATCHES)
+        return steps + (failpoint in self.by_follower)
+
+
+def _has(pattern: str) -> Callable[[Path, Steps], bool]:
+    return lambda checkpoint, _: any(checkpoint.glob(pattern))
+
+
+def _flushed(_: Path, steps: Steps) -> bool:
+    return steps[-1]["kind"] == "flush"
+
+
+def _followed(_: Path, steps: Steps) -> bool:
+    return len({step["stream"] for step in steps}) == 2
+
+
+def _pruned(checkpoint: Path, steps: Steps) -> bool:
+    return 0 < len(list(checkpoint.glob("streams/s/commits/*.json"))) < len(steps)
+
+
+SERIAL = {"overlap": False}
+BASES = {f"{STEPPER}.BASE_EVERY": 1, f"{RESULTS}.MERGE_AT_LEAST": 2}
+PRUNING = {**BASES, f"{STEPPER}.CLEAN_EVERY": 1, f"{LOG}.KEPT_COMMITS": 1}
+FOLLOWER = Scenario(
+    {},
+    _followed,
+    queries=("counts", "row_sums"),
+    failpoints=EVERY_STEP | {"after_published", "after_staged"},
+    by_follower=EVERY_STEP,
+)
+SCENARIOS = {
+    "data": Scenario(SERIAL, lambda _, steps: steps[0]["kind"] == "data"),
+    "flush": Scenario(SERIAL, _flushed, in_flush=True),
+    "overlap": Scenario({}, _has("streams/s/staged"), failpoints=EVERY_STEP | {"after_staged"}),
+    "lanes": Scenario(
+        {"kernel": "lanes", "lanes": 2},
+        lambda _, steps: all(step["placement"] == "lanes" for step in steps),
+    ),
+    "compaction": Scenario(
+        SERIAL, _has("streams/s/state/*-compact*"), limits={f"{STATEFILES}.MOST_FILES": 1}
+    ),
+    "base": Scenario(
+        SERIAL,
+        _has("results/*/*~merged~*"),
+        limits=BASES,
+        failpoints=EVERY_STEP | {"after_base", "after_prune"},
+    ),
+    "pruning": Scenario(
+        SERIAL, _pruned, limits=PRUNING, failpoints=EVERY_STEP | {"after_base", "after_prune"}
+    ),
+    "follower": FOLLOWER,
+    "follower-flush": replace(FOLLOWER, in_flush=True),
+}
+
+
+def write_input(folder: Path, first: int = 0, end: int = len(BATCHES)) -> None:
+    """Some of the workload's batches as files, in the order of their names and times."""
+    whole = folder / f"batches-{first}"
+    write_batches(whole, workload.SCHEMA, workload.batches())
+    (folder / "input").mkdir(exist_ok=True)
+    for path in sorted(whole.iterdir())[first:end]:
+        path.rename(folder / "input" / path.name)
+
+
+def all_read(folder: Path) -> bool:
+    """Whether Spark is done with all batches of the input: what remains is a flush."""
+    last = len(BATCHES) - 1
+    return (folder / "checkpoint/streams/s/spark/commits" / str(last)).exists()
+
+
+def opened(spark: SparkSession, folder: Path, scenario: Scenario) -> weft.Weft:
+    """A new weft on whatever earlier ones left."""
+    own = session(spark, spark_settings=INTERPRETED)
+    w = open_weft(own, folder, statistics_every=0, **scenario.settings)
+    register(w, list(scenario.queries))
+    return w
+
+
+def limited(scenario: Scenario, patch: pytest.MonkeyPatch) -> None:
+    for name, value in scenario.limits.items():
+        patch.setattr(name, value)
+
+
+def expected(name: str, count: int = len(BATCHES)) -> list[tuple[int, tuple[Any, ...]]]:
+    """What a query emits on the first batches of the workload."""
+    batches = workload.batches()[:count]
+    if name in workload.ROW_SPECS:
+        return rows.run(workload.ROW_SPECS[name], workload.SCHEMA, batches, workload.DELAY)
+    return model.run(workload.SPECS[name], workload.SCHEMA, batches, workload.DELAY)
+
+
+def assert_complete(w: weft.Weft, scenario: Scenario) -> None:
+    """All results are there, each once."""
+    for name in scenario.queries:
+        emitted = [(0, row) for row in python_rows(w.results(name).toArrow())]
+        compare.assert_same(emitted, expected(name), batch_ids=False)
+        assert emitted
