@@ -192,5 +192,5 @@ def test_what_cannot_be_summed_or_grouped_is_refused() -> None:
     nested = pa.table({"a": pa.array([[1]])})
     with pytest.raises(WeftError, match="nested"):
         encode(nested, ["a"])
-    with pytest.raises(WeftError, match="'z' is no column"):
+    with pytest.raises(WeftError, match="'z' is not a column"):
         encode(nested, ["z"])

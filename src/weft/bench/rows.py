@@ -44,8 +44,8 @@ class RowQuery(WindowQuery):
 def in_rows(queries: Sequence[WindowQuery]) -> list[RowQuery]:
     """The same windows in rows.
 
-    >>> from weft.workloads.windows import Window
-    >>> "[RANGE 1000000 ROWS SLIDE 200000 ROWS]" in in_rows([WindowQuery("q", Window(10_000, 2_000))])[0].sql
+    >>> from weft.workloads.windows import MillisecondWindow
+    >>> "[RANGE 1000000 ROWS SLIDE 200000 ROWS]" in in_rows([WindowQuery("q", MillisecondWindow(10_000, 2_000))])[0].sql
     True
     """
     return [RowQuery(query.name, query.window) for query in queries]

@@ -49,7 +49,7 @@ def edge_rate(classes: Iterable[EdgeClass]) -> FragmentRate:
     """How many distinct edges the classes have per second.
 
     >>> edge_rate([EdgeClass(4 * SECOND, 0), EdgeClass(6 * SECOND, 0)])
-    EdgeRate(per_second=0.3333333333333333, error=0.0)
+    FragmentRate(per_second=0.3333333333333333, error=0.0)
     """
     rate = edges.edge_rate(classes).per(SECOND)
     return FragmentRate(float(rate), rate.error)
