@@ -28,7 +28,7 @@ from weft.bench.soak.resources import (
 )
 
 ROWS_PER_BATCH = 20_000
-MILLISECONDS_PER_BATCH = 120_000
+MILLISECONDS_PER_BATCH = 600_000
 CHANGE_SECONDS = 10.0
 _EXTRA_QUERIES = 4
 _STREAM, _WATERMARK = "events", "10 seconds"

@@ -51,4 +51,5 @@ def sql_session(spark: SparkSession) -> SqlSession:
 
 
 def _is_true(spark: SparkSession, key: str) -> bool:
-    return str(spark.conf.get(key, "false")).lower() == "true"
+    # Without a default of ours: Spark would take it in the place of its own where nothing is set.
+    return str(spark.conf.get(key)).lower() == "true"
