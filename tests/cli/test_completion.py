@@ -29,7 +29,7 @@ def complete(*words: str) -> list[str]:
 
 
 def test_commands(offered: Path) -> None:
-    assert complete("weft", "re") == ["register", "results", "reproduce"]
+    assert complete("weft", "re") == ["register", "resume", "results", "reproduce"]
 
 
 def test_options(offered: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -284,7 +285,7 @@ def test_windows_of_rows_are_queries_like_others(tmp_path: Path, spark: SparkSes
     assert "2 queries are shared" in weft("check", folder).stdout
     ran = weft("run", folder, "--available-now")
     assert ran.exit_code == 0, ran.output
-    assert "bids@rows flush: 12 rows" in ran.stdout
+    assert re.search(r"bids@rows batch \d: 12 rows", ran.stdout)
     assert "12 rows numbered" in ran.stdout
     prices = [10 * auction + minute for minute in range(5) for auction in range(3)]
     found = json.loads(weft("results", folder, "rows", "--json").stdout)

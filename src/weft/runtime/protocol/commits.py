@@ -130,6 +130,11 @@ class Commit:
         return Position(self.sequence, self.name)
 
     @property
+    def mark(self) -> int:
+        """How far the time of the engine has come: the watermark, or the number of numbered rows."""
+        return int(self.engine.get("mark", self.watermark))
+
+    @property
     def state(self) -> tuple[Entry, ...]:
         return self.live.get(STATE, ())
 

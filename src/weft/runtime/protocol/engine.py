@@ -3,7 +3,8 @@
 The stepper decides the order, and does everything that makes a step durable. It calls the engine,
 always in this order:
 
-    stands, new_plan    which plan the step uses
+    serves, outgrown    whether the plan of the step before is still right
+    new_plan            another one, if it is not
     read                native Spark: turns rows, or published files, into files of the engine
     compute             computes results from these files alone
     retain              says which files stay alive after the step
@@ -64,8 +65,12 @@ class Retained:
 class Engine(Protocol[OutcomeT]):
     """One kind of computation over a log; composed, not inherited."""
 
-    def stands(self, head: Commit | Staged, last: Commit | None) -> bool:
-        """Whether the plan of the head is still right for the registered queries."""
+    def serves(self, head: Commit | Staged) -> bool:
+        """Whether the plan of the head is for exactly the queries that are registered."""
+        ...
+
+    def outgrown(self, head: Commit | Staged, last: Commit | None) -> bool:
+        """Whether another plan for the same queries pays by now. Of each drift it is asked once."""
         ...
 
     def new_plan(self, work: StepWork, last: Commit | None) -> int:

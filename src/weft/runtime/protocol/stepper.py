@@ -197,12 +197,13 @@ class Stepper:
     def _plan_version(self, work: StepWork) -> int:
         """The head's plan if it is still right, else a new one."""
         head = self.head
-        if head is not None and self.engine.stands(head, self.last):
-            return head.plan_version
-        self.settle()  # the step under way may leave out the same queries
-        head = self.head
-        if head is not None and self.engine.stands(head, self.last):
-            return head.plan_version
+        if head is None or not self.engine.serves(head):
+            self.settle()  # the step under way may leave out the same queries
+            head = self.head
+        if head is not None and self.engine.serves(head):
+            if not self.engine.outgrown(head, self.last):
+                return head.plan_version
+        self.settle()
         version = self.engine.new_plan(work, self.last)
         reach("after_plan")
         return version
@@ -368,7 +369,7 @@ class Stepper:
             rows=work.count("rows"),
             results=outcome.rows,
             seconds=time.perf_counter() - work.started,
-            watermark=commit.watermark,
+            watermark=commit.mark,
             late_rows=work.count("late_rows"),
             null_times=work.count("null_times"),
             state_rows=sum(entry["rows"] for entry in commit.state),

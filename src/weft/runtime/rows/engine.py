@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic
+from typing import Generic
 
 from weft.runtime.protocol.commits import RETAINED, Commit, Entry, Intent, Staged
 from weft.runtime.protocol.engine import Engine, OutcomeT, Retained
@@ -61,8 +61,11 @@ class RowsEngine(Generic[OutcomeT]):
         """A follower gains nothing: its input is files, which it need not read early."""
         return False
 
-    def stands(self, head: Commit | Staged, last: Commit | None) -> bool:
-        return self._windows.stands(head, last)
+    def serves(self, head: Commit | Staged) -> bool:
+        return self._windows.serves(head)
+
+    def outgrown(self, head: Commit | Staged, last: Commit | None) -> bool:
+        return self._windows.outgrown(head, last)
 
     def new_plan(self, work: StepWork, last: Commit | None) -> int:
         return self._windows.new_plan(work, last)
@@ -81,7 +84,7 @@ class RowsEngine(Generic[OutcomeT]):
         work.counted |= self._numbered.counted
 
     def _number(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
-        first = last.engine["numbers"] if last else 0
+        first = last.engine["mark"] if last else 0
         self._numbering.remove_numbered()
         work.rows = None
         plan = self._log.plan(intent.plan_version)
@@ -162,11 +165,9 @@ class RowsEngine(Generic[OutcomeT]):
             RETAINED: numbered.waiting,
             PENDING: numbered.compacted,
         }
-        section: dict[str, Any] = {**retained.section, "numbers": numbered.first + numbered.count}
         return replace(
             retained,
             live=live,
-            section=section,
             late={name: rows for name, rows in late.items() if rows},
         )
 

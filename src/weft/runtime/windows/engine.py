@@ -69,12 +69,13 @@ class WindowsEngine:
 
     # plans
 
-    def stands(self, head: Commit | Staged, last: Commit | None) -> bool:
+    def serves(self, head: Commit | Staged) -> bool:
         plan = self._log.plan(head.plan_version)
         registered = [query.id for query in self._hooks.queries()]
-        if [query.id for query in plan.queries] != registered:
-            return False
-        return not self._planner.outgrown(plan, last)
+        return [query.id for query in plan.queries] == registered
+
+    def outgrown(self, head: Commit | Staged, last: Commit | None) -> bool:
+        return self._planner.outgrown(self._log.plan(head.plan_version), last)
 
     def new_plan(self, work: StepWork, last: Commit | None) -> int:
         queries = self._hooks.queries()
@@ -184,6 +185,7 @@ class WindowsEngine:
         section: dict[str, Any] = {
             "versions": list(updated_versions(last, plan, seen, kept)),
             "horizons": horizons,
+            "mark": intent.watermark,
             "latest": _later(last.engine["latest"] if last else None, seen),
         }
         return Retained(
