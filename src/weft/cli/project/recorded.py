@@ -100,7 +100,7 @@ def _measured(stream: str, last: Commit) -> Measured:
         null_times=metrics.get("null_times", 0),
         state_rows=sum(entry["rows"] for entry in last.state),
         state_bytes=sum(entry["size"] for entry in last.state),
-        watermark=last.watermark,
+        watermark=last.engine.get("numbers", last.watermark),
         state_rows_by_node=by_node,
         seconds=metrics.get("seconds"),
         event_rate=rows / since * 1e6 if since > 0 else None,

@@ -15,7 +15,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from weft.algebra.numbered import source_name
 from weft.explain.wording import counted, figure, instant, size_text
 
 Step = Mapping[str, Any]
@@ -135,11 +134,8 @@ def step_line(step: Step) -> str:
 
 
 def watermark_text(step: Step) -> str:
-    """A step's watermark, which in the first batch says nothing; that of row windows is how many
-    rows have numbers."""
+    """A step's watermark, which in the first batch says nothing."""
     mark = step["watermark"]
-    if step["stream"] != source_name(step["stream"]):
-        return f"{counted(mark, 'row')} numbered"
     return f"watermark {instant(mark) if mark else 'none yet'}"
 
 
