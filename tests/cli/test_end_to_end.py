@@ -300,6 +300,8 @@ def test_windows_of_rows_are_queries_like_others(tmp_path: Path, spark: SparkSes
     assert (times["stream"], rows["stream"]) == ("bids", "bids@rows")
     assert rows["queries"][0]["window"]["text"] == "8 rows every 4 rows"
     assert (rows["unit"], rows["measured"]["rows"], rows["measured"]["results"]) == ("row", 12, 3)
+    analyzed = weft("explain", folder, "--analyze").stdout
+    assert "watermark   row 12" in analyzed
     assert "rows of bids, numbered" in weft("explain", folder).stdout
 
 

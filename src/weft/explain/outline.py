@@ -50,6 +50,7 @@ class FallbackNote:
 class Measured:
     """What a stream's last commit counted.
 
+    `watermark` is in microseconds, on a numbered stream the number of rows that have a number.
     `seconds` is the time spent in steps; `event_rate`, the λ of the cost model, is in rows per
     second of event time after the first batch. Both may be unknown.
     """
