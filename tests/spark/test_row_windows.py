@@ -123,7 +123,9 @@ def check(spark: SparkSession, case: Case, style: Style, **settings: Any) -> Non
         columns = oracle_of(query).columns(query, case.schema, ansi=case.ansi)
         assert outcome.columns[name] == columns, texts[name]
         # A follower may take several batches in one step, so the ids of its steps are its own.
-        difference = compare.difference(outcome.rows[name], expected, batch_ids=oracle is model)
+        difference = compare.difference(
+            outcome.rows[name], expected, batch_ids=oracle_of(query) is model
+        )
         assert difference is None, f"{texts[name]}\n{difference}"
         if oracle_of(query) is rows:
             assert outcome.late[name] == rows.late(case.batches, case.delay)
