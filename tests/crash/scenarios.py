@@ -24,9 +24,10 @@ WINDOWS = ("counts", "extremes")
 ALWAYS = frozenset(
     {"after_intent", "after_results", "before_commit", "after_commit", "after_cleanup"}
 )
-EVERY_STEP = ALWAYS | {"after_plan", "after_read"}
-#: A stream has one plan here.
-ONCE = {"after_plan"}
+EVERY_STEP = ALWAYS | {"after_read"}
+#: A stream has one plan here, and prunes its log after the first of a few batches.
+ONCE = frozenset({"after_plan", "after_prune"})
+USUAL = EVERY_STEP | ONCE
 
 STATEFILES = "weft.runtime.level1.statefiles"
 RESULTS = "weft.runtime.sinks.resultfiles"
@@ -46,8 +47,10 @@ class Scenario:
     queries: tuple[str, ...] = WINDOWS
     limits: Mapping[str, int] = field(default_factory=dict)
     """Constants of modules, lowered so that it is done in every step."""
-    failpoints: frozenset[str] = EVERY_STEP
+    failpoints: frozenset[str] = USUAL
     """All that an undisturbed run visits."""
+    once: frozenset[str] = ONCE
+    """Those of them that it visits in one step only."""
     by_follower: frozenset[str] = frozenset()
     """Those of them that a follower visits, too. It takes one step at least."""
     in_flush: bool = False
@@ -60,7 +63,7 @@ class Scenario:
 
     def visits(self, failpoint: str) -> int:
         """How often a failpoint is visited at least, in the flush or in all steps with rows."""
-        steps = 1 if self.in_flush or failpoint in ONCE else len(BATCHES)
+        steps = 1 if self.in_flush or failpoint in self.once else len(BATCHES)
         return steps + (failpoint in self.by_follower)
 
 
@@ -87,13 +90,13 @@ FOLLOWER = Scenario(
     {},
     _followed,
     queries=("counts", "row_sums"),
-    failpoints=EVERY_STEP | {"after_published", "after_staged"},
-    by_follower=EVERY_STEP,
+    failpoints=USUAL | {"after_published", "after_staged"},
+    by_follower=EVERY_STEP | {"after_plan"},
 )
 SCENARIOS = {
     "data": Scenario(SERIAL, lambda _, steps: steps[0]["kind"] == "data"),
     "flush": Scenario(SERIAL, _flushed, in_flush=True),
-    "overlap": Scenario({}, _has("streams/s/staged"), failpoints=EVERY_STEP | {"after_staged"}),
+    "overlap": Scenario({}, _has("streams/s/staged"), failpoints=USUAL | {"after_staged"}),
     "lanes": Scenario(
         {"kernel": "lanes", "lanes": 2},
         lambda _, steps: all(step["placement"] == "lanes" for step in steps),
@@ -102,13 +105,14 @@ SCENARIOS = {
         SERIAL, _has("streams/s/state/*-compact*"), limits={f"{STATEFILES}.MOST_FILES": 1}
     ),
     "base": Scenario(
-        SERIAL,
-        _has("results/*/*~merged~*"),
-        limits=BASES,
-        failpoints=EVERY_STEP | {"after_base", "after_prune"},
+        SERIAL, _has("results/*/*~merged~*"), limits=BASES, failpoints=USUAL | {"after_base"}
     ),
     "pruning": Scenario(
-        SERIAL, _pruned, limits=PRUNING, failpoints=EVERY_STEP | {"after_base", "after_prune"}
+        SERIAL,
+        _pruned,
+        limits=PRUNING,
+        failpoints=USUAL | {"after_base"},
+        once=frozenset({"after_plan"}),
     ),
     "follower": FOLLOWER,
     "follower-flush": replace(FOLLOWER, in_flush=True),

@@ -73,7 +73,7 @@ def test_an_undisturbed_run(
     assert_complete(w, scenario)
     assert set(counting.visited) == scenario.failpoints
     assert scenario.done(tmp_path / "checkpoint", run.recentProgress)
-    assert run.recentProgress[-1]["kind"] == "flush"
+    assert "flush" in [step["kind"] for step in run.recentProgress]
 
 
 @pytest.mark.parametrize(("name", "failpoint"), CASES)

@@ -72,13 +72,14 @@ def assert_complete(spark: SparkSession, folder: Path, names: list[str] = ALL) -
         assert found
 
 
-@pytest.mark.parametrize(("names", "places"), KILLS)
-def test_kills_at_places_of_the_protocol(
-    spark: SparkSession, tmp_path: Path, names: list[str], places: list[str]
+@pytest.mark.parametrize(("names", "failpoints"), KILLS)
+def test_kills_at_failpoints(
+    spark: SparkSession, tmp_path: Path, names: list[str], failpoints: list[str]
 ) -> None:
     write_input(tmp_path)
-    for place in places:
-        assert run_child(tmp_path, *names, kill_at=place) == -signal.SIGKILL, place
+    for failpoint in failpoints:
+        status = run_child(tmp_path, *names, kill_at=failpoint)
+        assert status == -signal.SIGKILL, failpoint
     assert_complete(spark, tmp_path, names)
 
 

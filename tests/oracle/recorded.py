@@ -79,16 +79,13 @@ class Recordings:
         return Output(columns, rows, batches)
 
     def keep(self, key: str, output: Output | SparkFailure) -> None:
-        failed = isinstance(output, SparkFailure)
-        told = str(output).split("\n", 1)[0] if failed else _told(output)
-        self._outputs[key] = told
+        if isinstance(output, SparkFailure):
+            self._outputs[key] = f"[{output.error_class}]"
+        else:
+            self._outputs[key] = (output.columns, output.rows, output.batches)
         self._path.parent.mkdir(exist_ok=True)
         lines = sorted(dumps(pair) for pair in self._outputs.items())
         self._path.write_text("".join(f"{line}\n" for line in lines))
-
-
-def _told(output: Output) -> tuple[Any, ...]:
-    return (output.columns, output.rows, output.batches)
 
 
 _recordings: dict[Path, Recordings] = {}
