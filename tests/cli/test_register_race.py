@@ -11,8 +11,8 @@ from tests.support.race import race
 from weft.algebra.query import Field, StreamSchema
 from weft.catalog import Catalog
 from weft.cli.project import registration
-from weft.runtime.protocol.checkpoint import open_checkpoint
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.identity import open_checkpoint
+from weft.runtime.checkpoint.storage import Storage
 
 BIDS = StreamSchema(
     "bids",

@@ -16,10 +16,10 @@ from tests.cli.support import PER_MINUTE, YAML, project, weft
 
 from weft.catalog.store import Catalog
 from weft.cli.project.folder import load
+from weft.runtime.checkpoint.identity import open_checkpoint
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks import batches
 from weft.runtime.protocol import stepper
-from weft.runtime.protocol.checkpoint import open_checkpoint
-from weft.runtime.protocol.storage import Storage
 from weft.runtime.sinks import resultfiles
 
 VALUES = (

@@ -12,8 +12,8 @@ from tests.cli.support import PER_MINUTE, on_terminal, project, weft
 from weft.catalog.store import Catalog
 from weft.cli.output import console
 from weft.cli.project.folder import load
-from weft.runtime.protocol.checkpoint import open_checkpoint
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.identity import open_checkpoint
+from weft.runtime.checkpoint.storage import Storage
 
 REASON = (
     "collect_set has no partial form, so the query cannot share fragments with others: it runs as "

@@ -32,7 +32,7 @@ USUAL = EVERY_STEP | ONCE
 STATEFILES = "weft.runtime.level1.statefiles"
 RESULTS = "weft.runtime.sinks.resultfiles"
 STEPPER = "weft.runtime.protocol.stepper"
-LOG = "weft.runtime.protocol.log"
+LOG = "weft.runtime.checkpoint.log"
 
 Steps = list[dict[str, Any]]
 

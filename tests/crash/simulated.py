@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from weft.runtime.protocol.failpoints import Crashing, crashing
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.failpoints import Crashing, crashing
+from weft.runtime.checkpoint.storage import Storage
 
 #: What does not change a checkpoint. All other methods of `Storage` end when the run has crashed.
 READING = {

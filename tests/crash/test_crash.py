@@ -30,8 +30,14 @@ from tests.oracle import compare, model
 from tests.oracle.plain_spark import python_rows
 
 import weft
-from weft.runtime.protocol.failpoints import FAILPOINTS, FALLBACK_FAILPOINTS, Crash, crashing, reach
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.failpoints import (
+    FAILPOINTS,
+    FALLBACK_FAILPOINTS,
+    Crash,
+    crashing,
+    reach,
+)
+from weft.runtime.checkpoint.storage import Storage
 
 pytestmark = pytest.mark.crash
 

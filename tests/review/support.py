@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.plain_spark import python_rows
 
 import weft
-from weft.runtime.protocol.commits import Entry
+from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.sinks.delivery import StepResults
 
 SECOND = 1_000_000

@@ -13,7 +13,7 @@ import weft
 from weft.catalog.store import Catalog
 from weft.errors import CatalogError
 from weft.runtime.api.bookkeeping import Bookkeeping
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.storage import Storage
 
 
 def plan(version: int, **complete_from: int) -> Any:

@@ -12,8 +12,8 @@ import pytest
 import weft
 from weft.catalog.store import ACTIVE, QUARANTINED, REJECTED, Catalog, QueryRecord
 from weft.errors import CatalogError, SqlError
-from weft.runtime.api.live import TICK_SECONDS, LiveQueries
-from weft.runtime.api.registry import Registry
+from weft.runtime.queries.live import TICK_SECONDS, LiveQueries
+from weft.runtime.queries.registry import Registry
 
 
 class Counting(Catalog):

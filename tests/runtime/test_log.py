@@ -14,10 +14,18 @@ from hypothesis import strategies as st
 from weft.algebra.query import Field, StreamSchema
 from weft.errors import CheckpointError
 from weft.optimizer.gtweave import share
-from weft.runtime.protocol import log as log_module
-from weft.runtime.protocol.commits import Commit, Intent, Position, Staged, delta, folded, step_name
-from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint import log as log_module
+from weft.runtime.checkpoint.commits import (
+    Commit,
+    Intent,
+    Position,
+    Staged,
+    delta,
+    folded,
+    step_name,
+)
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
 
 STREAM = StreamSchema("s", (Field("ts", "timestamp"), Field("v", "bigint")), "ts", 0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.sinks import resultfiles
 from weft.runtime.sinks.store import ResultStore
 

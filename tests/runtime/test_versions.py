@@ -14,9 +14,9 @@ from weft.algebra.window import Window
 from weft.kernel.windows.program import compile_program
 from weft.kernel.windows.weave import Step, weave
 from weft.optimizer.weaving import Parts
+from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.level1 import statefiles
 from weft.runtime.planning.versions import next_plan, updated_versions
-from weft.runtime.protocol.commits import Commit
 from weft.runtime.windows.openstate import OpenState
 
 Result = tuple[str, int, int]

@@ -20,11 +20,11 @@ from tests.oracle.plain_spark import python_rows
 from tests.support.harness import session
 
 import weft
+from weft.runtime.checkpoint import log as log_module
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1 import statefiles
-from weft.runtime.protocol import log as log_module
 from weft.runtime.protocol import stepper
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.sinks import resultfiles
 
 SECOND = 1_000_000

@@ -12,8 +12,8 @@ from tests.crash.child import open_weft, register
 from tests.oracle.plain_spark import write_batches
 from tests.support.harness import session
 
-from weft.runtime.protocol.commits import Commit
-from weft.runtime.protocol.log import StreamLog
+from weft.runtime.checkpoint.commits import Commit
+from weft.runtime.checkpoint.log import StreamLog
 
 
 @pytest.mark.parametrize("kernel", ["driver", "lanes"])

@@ -19,8 +19,8 @@ import weft
 from weft.catalog.store import Catalog
 from weft.errors import CatalogError
 from weft.runtime.api import weft as weft_module
-from weft.runtime.protocol.lease import Lease
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.lease import Lease
+from weft.runtime.checkpoint.storage import Storage
 
 
 def disk_full(*arguments: Any, **options: Any) -> Any:

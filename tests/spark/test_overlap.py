@@ -17,7 +17,7 @@ from tests.oracle.plain_spark import python_rows, write_batches
 from tests.support.harness import Recorder, session
 
 import weft
-from weft.runtime.protocol.commits import Entry
+from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.protocol.step import StepFailed
 from weft.runtime.sinks.delivery import StepResults
 from weft.runtime.windows import engine

@@ -29,11 +29,11 @@ from tests.support.harness import run_weft, session
 
 import weft
 from weft.algebra.query import Field, StreamSchema
-from weft.runtime.protocol.commits import Intent
-from weft.runtime.protocol.log import StreamLog
+from weft.runtime.checkpoint.commits import Intent
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.protocol.publishing import Consumer, Publisher
 from weft.runtime.protocol.step import StepWork
-from weft.runtime.protocol.storage import Storage
 from weft.runtime.rows import engine as rows_engine
 from weft.runtime.rows.numbering import Numbering
 from weft.runtime.rows.publication import RowsPublication

@@ -15,7 +15,7 @@ from tests.sql.support import BIDS, COLUMNS, bound, error
 from weft.algebra.query import Field, Query
 from weft.algebra.scalar import Expression, Scalar, to_sql
 from weft.errors import SqlError
-from weft.runtime.api.analyzer import SparkAnalyzer
+from weft.runtime.queries.analyzer import SparkAnalyzer
 from weft.sql.binding.analyzer import Remembering
 from weft.sql.binding.rows import Rows
 from weft.sql.binding.scalars import Typer

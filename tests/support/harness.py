@@ -13,7 +13,7 @@ from tests.oracle.sparktypes import Type
 from tests.oracle.values import Value
 
 import weft
-from weft.runtime.protocol.log import Entry
+from weft.runtime.checkpoint.log import Entry
 from weft.runtime.sinks.delivery import StepResults
 
 Emitted = list[tuple[int, tuple[Value, ...]]]

@@ -22,8 +22,8 @@ from weft.cli.project.recorded import recorded
 from weft.cli.project.session import defaults
 from weft.errors import CatalogError, RunError
 from weft.kernel.windows.program import family
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.fallbacks.log import FallbackLog
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.sinks.reading import QueryResults, read_steadily
 
 _SHOWN = 20

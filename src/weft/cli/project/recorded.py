@@ -14,10 +14,10 @@ from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.cli.project.folder import Project
 from weft.explain import Measured
-from weft.runtime.protocol.checkpoint import open_checkpoint
-from weft.runtime.protocol.commits import Commit
-from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.commits import Commit
+from weft.runtime.checkpoint.identity import open_checkpoint
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
 from weft.stats import StreamStatistics
 
 _SQLITE = "sqlite:///"

@@ -24,8 +24,8 @@ from weft.cli.run.stopping import ENDED_AT_ONCE, ENDING, stop_signal
 from weft.errors import SqlError
 from weft.explain.wording import counted
 from weft.runtime.api.weft import Weft
-from weft.runtime.protocol.lease import Lease
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.lease import Lease
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.run.run import Run
 
 _POLL_SECONDS, _NOTICE_SECONDS = 0.2, 2.0

@@ -18,20 +18,20 @@ from weft.algebra.plan import SharedPlan, query_columns
 from weft.algebra.query import NUMBER, Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import WeftError
-from weft.runtime.api.registry import Registry
+from weft.runtime.checkpoint.identity import Identity
+from weft.runtime.checkpoint.lease import Lease
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.log import remove_dropped
 from weft.runtime.fallbacks.run import FallbackRun, fallback_run
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
-from weft.runtime.protocol.checkpoint import Identity
 from weft.runtime.protocol.follower import Follower, Input
 from weft.runtime.protocol.leader import Leader
-from weft.runtime.protocol.lease import Lease
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.publishing import Consumer, Publisher
 from weft.runtime.protocol.step import Hooks
 from weft.runtime.protocol.stepper import Stepper
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.queries.registry import Registry
 from weft.runtime.rows.engine import ROWS, RowsEngine, row_settings
 from weft.runtime.rows.numbering import Numbering
 from weft.runtime.rows.publication import RowsPublication

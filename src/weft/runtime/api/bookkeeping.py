@@ -13,8 +13,8 @@ from dataclasses import asdict
 from weft.algebra.plan import SharedPlan
 from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import CatalogError, CheckpointError
-from weft.runtime.api.registry import change_of
-from weft.runtime.protocol.storage import Storage, to_json
+from weft.runtime.checkpoint.storage import Storage, to_json
+from weft.runtime.queries.registry import change_of
 
 COPY = "catalog.json"
 COPY_FORMAT = 1

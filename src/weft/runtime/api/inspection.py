@@ -12,10 +12,10 @@ from weft.errors import CatalogError
 from weft.explain import Explanation, FallbackNote, explain
 from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving
-from weft.runtime.api.registry import Registry
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.planning.replanning import group_counts, measured_sharing
 from weft.runtime.planning.versions import ALWAYS
-from weft.runtime.protocol.log import StreamLog
+from weft.runtime.queries.registry import Registry
 from weft.runtime.rows.engine import row_settings
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics

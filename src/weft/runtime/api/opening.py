@@ -7,9 +7,9 @@ from collections.abc import Callable
 from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import CheckpointError
 from weft.runtime.api.bookkeeping import Bookkeeping
-from weft.runtime.api.registry import Registry
-from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.queries.registry import Registry
 
 
 def open_catalog(storage: Storage, url: str | None) -> Catalog:

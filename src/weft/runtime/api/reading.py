@@ -12,11 +12,11 @@ from weft.algebra.query import Query, quote
 from weft.catalog.store import QueryRecord
 from weft.errors import RunError
 from weft.kernel.windows.program import family
-from weft.runtime.api.registry import Registry
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.log import FallbackLog
 from weft.runtime.frames import frame_of
-from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.queries.registry import Registry
 from weft.runtime.sinks.delivery import Sink
 from weft.runtime.sinks.memory import MemorySink
 from weft.runtime.sinks.reading import QueryResults, read_steadily

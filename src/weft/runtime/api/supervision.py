@@ -14,11 +14,11 @@ from weft.catalog.store import QueryRecord
 from weft.errors import RunError, WeftError
 from weft.runtime.api.assembly import Assembly
 from weft.runtime.api.bookkeeping import Bookkeeping
-from weft.runtime.api.registry import Registry
+from weft.runtime.checkpoint.lease import Lease
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.cause import cause_of
-from weft.runtime.protocol.lease import Lease
-from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.queries.registry import Registry
 from weft.runtime.run.run import Run
 from weft.runtime.sinks.delivery import Sink
 

@@ -24,13 +24,13 @@ from weft.runtime.api.handle import QueryHandle
 from weft.runtime.api.inspection import Inspection
 from weft.runtime.api.opening import open_catalog, take_over
 from weft.runtime.api.reading import ResultReader
-from weft.runtime.api.registry import Registry
-from weft.runtime.api.sources import source
 from weft.runtime.api.supervision import Supervisor
+from weft.runtime.checkpoint.identity import open_checkpoint
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.planning.replanning import measured_sharing
-from weft.runtime.protocol.checkpoint import open_checkpoint
-from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.queries.registry import Registry
+from weft.runtime.queries.sources import source
 from weft.runtime.run.run import Run
 from weft.runtime.settings import settings_of, trigger_of
 from weft.runtime.sinks.delivery import Sink

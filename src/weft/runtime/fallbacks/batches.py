@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from weft.catalog.store import QueryRecord
 from weft.errors import CheckpointError
 from weft.kernel.windows.results import QUERY_COLUMN, output_names
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.failpoints import reach
+from weft.runtime.checkpoint.spark_checkpoint import SparkCheckpoint
 from weft.runtime.fallbacks.log import BatchCommit, FallbackLog
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.failpoints import reach
-from weft.runtime.protocol.spark_checkpoint import SparkCheckpoint
 from weft.runtime.sinks.delivery import Sink, StepResults, deliver
 from weft.runtime.sinks.resultfiles import tidied
 from weft.runtime.sinks.store import ResultStore, wall_clock

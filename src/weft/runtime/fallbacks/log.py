@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from weft.errors import CheckpointError
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.storage import Storage, to_json
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.storage import Storage, to_json
 from weft.runtime.sinks.store import results_folder
 
 FORMAT = 1

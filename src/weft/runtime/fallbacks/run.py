@@ -20,11 +20,11 @@ from pyspark.sql.streaming import StreamingQuery
 
 from weft.catalog.store import QueryRecord
 from weft.errors import CheckpointError, RunError
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.batches import Batches
 from weft.runtime.fallbacks.cause import cause_of
 from weft.runtime.fallbacks.log import FallbackLog
 from weft.runtime.protocol.step import answering_spark
-from weft.runtime.protocol.storage import Storage
 from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink
 from weft.runtime.sinks.routes import destination

@@ -26,9 +26,9 @@ from weft.kernel.fragments.state import (
 )
 from weft.kernel.windows.program import Program
 from weft.kernel.windows.weave import needed_horizon
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1.combining import combine_sql
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.log import StreamLog
 
 MOST_FILES = 64
 """How many files a node and version may have before they are compacted."""

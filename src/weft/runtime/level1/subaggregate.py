@@ -19,11 +19,11 @@ from weft.algebra.plan import Node, SharedPlan
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.fragments.state import FRAGMENT_END, ROW_COUNT
 from weft.kernel.windows.program import Program
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1.fragments import LATE_ROWS, MAX_EVENT, fragments, is_late
 from weft.runtime.level1.quarantine import can_raise, culprits
 from weft.runtime.level1.tree import write_below, write_first
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepFailed, StepWork
 
 _SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"

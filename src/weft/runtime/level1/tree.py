@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.algebra.plan import Node, SharedPlan
 from weft.kernel.columns.side_by_side import side_by_side
 from weft.kernel.fragments.derive import Parent
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1 import statefiles
 from weft.runtime.level1.fragments import BUCKETS, coarser
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 
 _SMALL = 1_500_000

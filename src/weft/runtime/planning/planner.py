@@ -12,6 +12,8 @@ from weft.algebra.plan import SharedPlan, Sharing
 from weft.algebra.query import Query, StreamSchema
 from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import WindowWeaving
+from weft.runtime.checkpoint.commits import Commit
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.planning.replanning import (
     drifted,
     group_counts,
@@ -21,8 +23,6 @@ from weft.runtime.planning.replanning import (
 )
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.planning.versions import next_plan
-from weft.runtime.protocol.commits import Commit
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 

@@ -23,7 +23,7 @@ from weft.optimizer.weaving import (
     parts_of,
 )
 from weft.optimizer.windows.calibration import calibrated
-from weft.runtime.protocol.commits import Commit
+from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 

@@ -18,8 +18,8 @@ from weft.algebra.scalar import Expression
 from weft.algebra.signature import membership
 from weft.optimizer.gtweave import share
 from weft.optimizer.weaving import Weaving
-from weft.runtime.protocol.commits import Commit, Entry
-from weft.runtime.protocol.log import StreamLog
+from weft.runtime.checkpoint.commits import Commit, Entry
+from weft.runtime.checkpoint.log import StreamLog
 
 ALWAYS = -(1 << 62)
 """`complete_from` of a query that has seen every row of its stream."""

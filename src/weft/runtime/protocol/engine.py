@@ -23,8 +23,8 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from weft.runtime.protocol.commits import Commit, Entry, Intent, Staged
-from weft.runtime.protocol.log import StreamLog
+from weft.runtime.checkpoint.commits import Commit, Entry, Intent, Staged
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from weft.runtime.protocol.commits import Commit, Intent, Position
-from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.spark_checkpoint import check_session
+from weft.runtime.checkpoint.commits import Commit, Intent, Position
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.spark_checkpoint import check_session
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.protocol.stepper import Origin, Stepper
 from weft.runtime.settings import session_settings

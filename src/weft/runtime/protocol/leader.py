@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.query import StreamSchema
 from weft.errors import CheckpointError
-from weft.runtime.protocol.commits import Commit, Intent
-from weft.runtime.protocol.spark_checkpoint import SparkCheckpoint, check_session
+from weft.runtime.checkpoint.commits import Commit, Intent
+from weft.runtime.checkpoint.spark_checkpoint import SparkCheckpoint, check_session
 from weft.runtime.protocol.step import Halted, StepWork
 from weft.runtime.protocol.stepper import Origin, Stepper
 from weft.runtime.settings import session_settings

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weft.runtime.protocol.commits import Commit
-from weft.runtime.protocol.log import StreamLog
+from weft.runtime.checkpoint.commits import Commit
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 
 _OF_STEPS = ("state", "published", "pending", "handoff")

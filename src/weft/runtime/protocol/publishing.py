@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from weft.runtime.protocol.commits import Commit, Entry, Intent
-from weft.runtime.protocol.log import StreamLog
+from weft.runtime.checkpoint.commits import Commit, Entry, Intent
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 
 PUBLISHED = "published"

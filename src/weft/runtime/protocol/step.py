@@ -15,7 +15,7 @@ from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query
 from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
-from weft.runtime.protocol.commits import Entry, Kind, step_name
+from weft.runtime.checkpoint.commits import Entry, Kind, step_name
 
 
 class Halted(Exception):

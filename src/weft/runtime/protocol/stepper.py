@@ -27,12 +27,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from weft.runtime.protocol.commits import Commit, Intent, Position, Staged, with_plan
+from weft.runtime.checkpoint.commits import Commit, Intent, Position, Staged, with_plan
+from weft.runtime.checkpoint.failpoints import reach
+from weft.runtime.checkpoint.lease import Lease
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.engine import Engine, Outcome, Outlet, Retained
-from weft.runtime.protocol.failpoints import reach
 from weft.runtime.protocol.finishing import Finisher
-from weft.runtime.protocol.lease import Lease
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.orphans import remove_attempts, remove_old_folders
 from weft.runtime.protocol.publishing import Publisher
 from weft.runtime.protocol.step import Hooks, Progress, StepFailed, StepWork

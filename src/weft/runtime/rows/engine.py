@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
-from weft.runtime.protocol.commits import RETAINED, Commit, Entry, Intent, Staged
+from weft.runtime.checkpoint.commits import RETAINED, Commit, Entry, Intent, Staged
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.engine import Engine, OutcomeT, Retained
 from weft.runtime.protocol.follower import consumed_steps
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.rows.numbering import MOST_FILES, PENDING, Numbering
 from weft.runtime.settings import Settings

@@ -40,8 +40,8 @@ from pyspark.sql.types import (
 
 from weft.algebra.numbered import PENDING_TIME
 from weft.algebra.query import NUMBER, StreamSchema, quote
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.log import StreamLog
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.publishing import described
 
 MOST_FILES = 64

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from weft.runtime.protocol.commits import Entry
+from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.sinks.delivery import StepResults
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from weft.errors import RunError
 from weft.kernel.windows.results import QUERY_COLUMN
-from weft.runtime.protocol.commits import Entry
+from weft.runtime.checkpoint.commits import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

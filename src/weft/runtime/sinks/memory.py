@@ -8,7 +8,7 @@ from collections import OrderedDict
 import pyarrow as pa
 
 from weft.errors import RunError
-from weft.runtime.protocol.commits import Entry
+from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.sinks.delivery import StepResults
 
 ROWS_KEPT = 1_000_000

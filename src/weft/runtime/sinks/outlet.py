@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from weft.runtime.protocol.commits import Commit, Entry, Intent
+from weft.runtime.checkpoint.commits import Commit, Entry, Intent
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.engine import Outcome
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink, StepResults, deliver

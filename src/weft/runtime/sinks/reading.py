@@ -15,8 +15,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from weft.errors import CheckpointError
 from weft.kernel.windows.results import QUERY_COLUMN, output_names
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.sinks.store import results_folder
 
 _TRIES = 3

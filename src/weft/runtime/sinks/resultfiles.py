@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from weft.kernel.windows.results import QUERY_COLUMN
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.sinks.store import results_folder, wall_clock
 
 SMALL_FILE = 32 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weft.runtime.protocol.commits import Entry
+from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.sinks.delivery import Sink, StepResults
 from weft.runtime.sinks.store import ResultStore
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.frames import frame_of
-from weft.runtime.protocol.commits import Entry
 from weft.runtime.sinks.delivery import StepResults
 
 BATCH, QUERY, SEQUENCE = TAGS = "weft_batch", "weft_query", "weft_seq"

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from weft.kernel.columns.side_by_side import THREADS, side_by_side
 from weft.kernel.windows.results import QUERY_COLUMN
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.sinks.delivery import StepResults
 
 _ROWS_WORTH_A_FILE = 100_000

@@ -16,14 +16,14 @@ from typing import Any
 from weft.algebra.plan import SharedPlan
 from weft.kernel.windows.program import Program, compile_program
 from weft.kernel.windows.weave import Step
+from weft.runtime.checkpoint.commits import STATE, Commit, Entry, Intent, Staged
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1 import statefiles
 from weft.runtime.level1.subaggregate import Derived, derive, subaggregate
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.planning.versions import updated_versions
-from weft.runtime.protocol.commits import STATE, Commit, Entry, Intent, Staged
 from weft.runtime.protocol.engine import Retained
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import Hooks, StepFailed, StepWork
 from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink

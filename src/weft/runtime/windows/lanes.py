@@ -20,9 +20,9 @@ from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
 from weft.kernel.windows.program import Program, Shape, compile_program
 from weft.kernel.windows.weave import Step, counted_operations, late, weave
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.log import StreamLog
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.sinks.store import ResultStore
 from weft.runtime.windows.openstate import Lane, OpenState
 

@@ -19,8 +19,8 @@ from weft.kernel.fragments.state import BUCKET, EMPTY, Encoders, NodeState, Shar
 from weft.kernel.windows.intercede import pool_fragments
 from weft.kernel.windows.program import Program
 from weft.kernel.windows.weave import needed_horizon
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.log import StreamLog
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.log import StreamLog
 
 _COALESCE_ABOVE = 4096
 

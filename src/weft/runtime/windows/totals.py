@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from weft.algebra.plan import SharedPlan
+from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.planning.replanning import updated_measures
-from weft.runtime.protocol.commits import Commit
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.windows.weaving import WindowOutcome
 

@@ -12,9 +12,9 @@ from weft.kernel.failure import QueryFailure
 from weft.kernel.fragments.state import FRAGMENT_END, ROW_COUNT
 from weft.kernel.windows.program import Program, Shape
 from weft.kernel.windows.weave import Step, counted_operations, late, weave
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1.subaggregate import Derived
-from weft.runtime.protocol.commits import Entry
-from weft.runtime.protocol.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink

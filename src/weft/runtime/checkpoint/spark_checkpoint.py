@@ -7,8 +7,8 @@ import hashlib
 from pyspark.sql import SparkSession
 
 from weft.errors import CheckpointError
-from weft.runtime.protocol.commits import Commit, Staged
-from weft.runtime.protocol.storage import Storage
+from weft.runtime.checkpoint.commits import Commit, Staged
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.settings import session_settings
 
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from weft.algebra import codec
 from weft.algebra.plan import SharedPlan
 from weft.errors import CheckpointError
-from weft.runtime.protocol.commits import (
+from weft.runtime.checkpoint.commits import (
     FORMAT,
     Commit,
     Entry,
@@ -36,7 +36,7 @@ from weft.runtime.protocol.commits import (
     encoded,
     folded,
 )
-from weft.runtime.protocol.storage import Storage, to_json
+from weft.runtime.checkpoint.storage import Storage, to_json
 
 KEPT_COMMITS = 20
 T = TypeVar("T")

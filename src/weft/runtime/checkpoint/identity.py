@@ -6,8 +6,8 @@ import uuid
 from dataclasses import dataclass
 
 from weft.errors import CheckpointError
-from weft.runtime.protocol.commits import FORMAT
-from weft.runtime.protocol.storage import Storage, to_json
+from weft.runtime.checkpoint.commits import FORMAT
+from weft.runtime.checkpoint.storage import Storage, to_json
 
 _FILE = "weft.json"
 

@@ -20,11 +20,11 @@ from weft.algebra.plan import SharedPlan, query_columns
 from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import FALLBACK, QUARANTINED, REJECTED, Catalog, QueryRecord
 from weft.errors import CatalogError, SqlError, WeftError
-from weft.runtime.api.analyzer import SparkAnalyzer
-from weft.runtime.api.live import LiveQueries
-from weft.runtime.api.session import sql_session
-from weft.runtime.api.sources import StreamSource, fallback_frame
-from weft.runtime.api.streaming_rules import StreamingRules
+from weft.runtime.queries.analyzer import SparkAnalyzer
+from weft.runtime.queries.live import LiveQueries
+from weft.runtime.queries.session import sql_session
+from weft.runtime.queries.sources import StreamSource, fallback_frame
+from weft.runtime.queries.streaming_rules import StreamingRules
 from weft.runtime.quiet import quiet_sql_errors
 from weft.sql.binding.bind import bind
 from weft.sql.binding.safety import Guard

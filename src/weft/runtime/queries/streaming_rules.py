@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weft.runtime.api.sources import StreamSource, frame_over
+from weft.runtime.queries.sources import StreamSource, frame_over
 from weft.sql.fallback import Fallback
 
 _MOST_REMEMBERED = 1000

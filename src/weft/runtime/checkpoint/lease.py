@@ -14,7 +14,7 @@ import socket
 from typing import IO
 
 from weft.errors import CheckpointError, RunError
-from weft.runtime.protocol.storage import Storage, to_json
+from weft.runtime.checkpoint.storage import Storage, to_json
 
 _LEASE = "lease.json"
 
