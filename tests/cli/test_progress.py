@@ -27,7 +27,7 @@ def step(batch: int, kind: str = "data", **values: Any) -> dict[str, Any]:
         "state_bytes": 2048,
         "plan_version": 1,
         "queries": 3,
-        "placement": "driver",
+        "where": "driver",
         "durations": {},
     } | values
 

@@ -99,7 +99,7 @@ SCENARIOS = {
     "overlap": Scenario({}, _has("streams/s/staged"), failpoints=USUAL | {"after_staged"}),
     "lanes": Scenario(
         {"kernel": "lanes", "lanes": 2},
-        lambda _, steps: all(step["placement"] == "lanes" for step in steps),
+        lambda _, steps: all(step["where"] == "lanes" for step in steps),
     ),
     "compaction": Scenario(
         SERIAL, _has("streams/s/state/*-compact*"), limits={f"{STATEFILES}.MOST_FILES": 1}

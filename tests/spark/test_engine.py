@@ -326,8 +326,8 @@ def test_the_kernel_moves_to_lanes_when_the_open_state_is_large(
     for cap in (1 << 30, 1):
         folder = tmp_path / str(cap)
         w, run = started(spark, folder, batches, {"q": sql}, driver_cap_bytes=cap)
-        placements = {p["placement"] for p in run.recentProgress}
-        assert placements == {"lanes" if cap == 1 else "driver"}
+        places_used = {p["where"] for p in run.recentProgress}
+        assert places_used == {"lanes" if cap == 1 else "driver"}
         found[cap] = rows_of(w, "q")
     assert found[1] == found[1 << 30]
     assert len(found[1]) > 5

@@ -229,7 +229,7 @@ def streams_table(tally: Tally) -> Table:
             figure(total.results_per_second),
             f"{total.late_rows:,}",
             size_text(last["state_bytes"]),
-            str(last["placement"]),
+            str(last["where"]),
             watermark_text(last).removeprefix("watermark "),
         )
     return table

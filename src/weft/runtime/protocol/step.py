@@ -59,7 +59,8 @@ class Progress:
     state_bytes: int
     plan_version: int
     queries: int
-    placement: str
+    where: str
+    """Where the engine computed: driver or lanes."""
     durations: dict[str, float]
     unconsumed: int = 0
     """How many of the stream's steps its slowest follower has not consumed."""

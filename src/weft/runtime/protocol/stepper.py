@@ -376,7 +376,7 @@ class Stepper:
             state_bytes=sum(entry["size"] for entry in commit.state),
             plan_version=commit.plan_version,
             queries=len(self.log.plan(commit.plan_version).queries),
-            placement=self.engine.where,
+            where=self.engine.where,
             durations=dict(work.durations),
             unconsumed=self.publisher.unconsumed() if self.publisher is not None else 0,
         )
