@@ -8,7 +8,7 @@ import pytest
 from tests.cli.support import PER_MINUTE, project
 from typer.testing import CliRunner
 
-from weft.cli.commands import app
+from weft.cli.commands import COMMANDS, app
 
 
 @pytest.fixture
@@ -29,7 +29,8 @@ def complete(*words: str) -> list[str]:
 
 
 def test_commands(offered: Path) -> None:
-    assert complete("weft", "re") == ["register", "resume", "results", "reproduce"]
+    assert complete("weft", "re") == [name for name in COMMANDS if name.startswith("re")]
+    assert complete("weft", "ru") == ["run"]
 
 
 def test_options(offered: Path) -> None:
