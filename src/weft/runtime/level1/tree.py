@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -90,12 +89,13 @@ def _by_spark(
     return statefiles.write(frame, log, folder, node, plan.version, file_lanes)
 
 
-@dataclass(frozen=True)
 class _Written:
-    """A node and the files of its fragments."""
+    """A node, the files of its fragments, and these in memory once a child needs them."""
 
-    node: Node
-    files: list[Entry]
+    def __init__(self, node: Node, files: list[Entry]) -> None:
+        self.node, self.files = node, files
+        self._lock = threading.Lock()
+        self._parent: Parent | None = None
 
     def frame(self, spark: SparkSession, log: StreamLog) -> DataFrame:
         paths = [log.storage.spark_path(entry["name"]) for entry in self.files]
@@ -110,18 +110,11 @@ class _Written:
         """The fragments in memory, to compute children on the driver; None if they are too many."""
         if self._rows > _SMALL:
             return None
-        return self._loaded(log)
-
-    def _loaded(self, log: StreamLog) -> Parent:
         with self._lock:
-            if not self._parent:
+            if self._parent is None:
                 tables = [log.storage.read_table(entry["name"]) for entry in self.files]
-                self._parent.append(Parent(self.node, tables))
-            return self._parent[0]
-
-    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
-    _parent: list[Parent] = field(default_factory=list, compare=False)
-    """The fragments once they are loaded; empty before."""
+                self._parent = Parent(self.node, tables)
+            return self._parent
 
 
 def _derive(parent: Parent, node: Node, work: StepWork, log: StreamLog, version: int) -> Entry:
