@@ -73,7 +73,7 @@ def test_a_short_run_counts_everything_while_queries_come_and_go(
     monkeypatch.setattr("weft.bench.soak.scenario.CHANGE_SECONDS", 2.0)
     said: list[str] = []
     samples = Soak(spark, tmp_path / "checkpoint", said.append).run(minutes=0.3, every=1.5)
-    assert len(samples) == len(said) >= 8
+    assert len(samples) == len(said) >= 3
     last = samples[-1]
     assert last.batches >= 1 and last.event_hours > 0
     assert last.queries > len(QUERIES)
