@@ -132,7 +132,9 @@ class Assembly:
         engine = self._windows(log, schema, self._settings, around, queries, self._sampling(name))
         stepper = self._stepper(log, engine, around, queries, publisher)
         leader = Leader(stepper, schema, self._settings.most_unconsumed)
-        stream = Input(log, lambda: stepper.last, publisher.clean)
+        stream = Input(
+            log, lambda: stepper.last, publisher.clean, lambda: publisher.published_for(consumer)
+        )
         return Assembled(leader, Follower(rows_stepper, [stream], row_queries_exist))
 
     def _rows_stepper(

@@ -7,7 +7,8 @@ after a crash the step runs again from the published files. Its watermark is the
 positions that it has consumed.
 
 A follower without queries rests: it consumes nothing, and nothing is published for it. When its last
-query is dropped, it takes one more step, which releases what it retains.
+query is dropped, it takes one more step, which releases what it retains. It takes further steps while
+there is something that was published for it before: otherwise the stream would wait for it for ever.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from weft.errors import CheckpointError
 from weft.runtime.checkpoint.commits import Commit, Intent, Position
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.spark_checkpoint import check_session
@@ -35,13 +37,25 @@ class Input:
     """The log's last commit, as its own stepper has it."""
     released: Callable[[], None]
     """To be called after a commit of the follower: what it no longer needs may be deleted."""
+    published: Callable[[], bool]
+    """Whether the log has published files for the follower that it has not consumed."""
 
 
 def consumed_steps(
     log: StreamLog, after: Position | None, upto: Position
 ) -> Sequence[Mapping[str, Any]]:
-    """The steps of a log that a follower's step consumes, as stored in the log's commits."""
-    return [step for step in log.steps_after(after) if step["sequence"] <= upto.sequence]
+    """The steps of a log that a follower's step consumes, as stored in the log's commits. A gap is
+    refused, unless it is at the beginning and nothing is published after it: while a follower rests,
+    commits that it has not consumed are pruned."""
+    steps = [step for step in log.steps_after(after) if step["sequence"] <= upto.sequence]
+    previous = after.sequence if after is not None else -1
+    for index, step in enumerate(steps):
+        rested = index == 0 and not step["publications"]
+        if step["sequence"] != previous + 1 and not rested:
+            detail = f"step {step['previous']} is missing, which a follower has not consumed"
+            raise CheckpointError("DAMAGED", path=log.folder("commits"), detail=detail)
+        previous = step["sequence"]
+    return steps
 
 
 class Follower:
@@ -67,7 +81,9 @@ class Follower:
     @property
     def resting(self) -> bool:
         """Whether it has nothing to do, even if its inputs publish something."""
-        return self.let_go and not self._asked() and self._begun is None
+        if not self.let_go or self._asked() or self._begun is not None:
+            return False
+        return not any(source.published() for source in self._inputs)
 
     @property
     def let_go(self) -> bool:

@@ -102,10 +102,11 @@ class Publisher:
         return [
             consumer
             for consumer in self._consumers
-            if consumer.publication.wanted or self._published_after(consumer)
+            if consumer.publication.wanted or self.published_for(consumer)
         ]
 
-    def _published_after(self, consumer: Consumer) -> bool:
+    def published_for(self, consumer: Consumer) -> bool:
+        """Whether there are published files that a follower has not consumed."""
         consumed = consumer.consumed(self._log.stream)[:12]
         suffix = f"-{consumer.publication.name}"
         names = self._log.storage.names(self._log.folder(PUBLISHED))

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
+from weft.errors import CheckpointError
 from weft.runtime.checkpoint.commits import RETAINED, Commit, Entry, Intent, Staged
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.engine import Engine, OutcomeT, Retained
@@ -117,11 +118,20 @@ class RowsEngine(Generic[OutcomeT]):
                 continue
             if ROWS not in step["publications"]:
                 files, interrupted = [], True
+                counted = dict.fromkeys(counted, 0)
                 continue
-            files += [entry for entry in step["published"] if entry["publication"] == ROWS]
+            for entry in step["published"]:
+                if entry["publication"] == ROWS:
+                    self._require(entry)
+                    files.append(entry)
             for measure in counted:
                 counted[measure] += int(step["counted"].get(measure) or 0)
         return files, counted, interrupted
+
+    def _require(self, entry: Entry) -> None:
+        """Refuse a published file that is gone, before Spark does so in its own words."""
+        if not self._stream.storage.exists(entry["name"]):
+            raise CheckpointError("DAMAGED", path=entry["name"], detail="the file is missing")
 
     def _waiting(
         self, work: StepWork, files: Sequence[Entry], now: int, numbered: Numbered
@@ -156,6 +166,8 @@ class RowsEngine(Generic[OutcomeT]):
         no window, so it counts once for every query."""
         retained = self._windows.retain(work, self._by_number(intent), outcome, last)
         numbered = self._numbered
+        if not self._log.plan(intent.plan_version).queries:  # all have failed in `compute`
+            numbered = replace(numbered, waiting=(), compacted=())
         late_rows = numbered.counted.get("late_rows", 0)
         before = last.late if last else {}
         queries = self._log.plan(intent.plan_version).query_by_id

@@ -162,10 +162,14 @@ class Run:
 
     def processAllAvailable(self) -> None:
         """Run all data that is there now, and flush what it makes due."""
-        for stream in self._streams:
-            stream.process_all_available()
-        for follower in self._followers:
-            follower.process_all_available()
+        try:
+            for stream in self._streams:
+                stream.process_all_available()
+            for follower in self._followers:
+                follower.process_all_available()
+        except Exception:
+            self._raise()  # what ended the run, rather than that it has ended
+            raise
         for fallback in list(self._fallbacks.values()):
             fallback.process_all_available()
         self._poll_fallbacks()

@@ -1,0 +1,229 @@
+"""Row windows that come, go and fail while their stream goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.review.support import SCHEMA, START, opened, put, put_rows, rows_of
+from tests.support.harness import session
+
+import weft
+from weft.runtime.protocol.publishing import PUBLISHED
+from weft.runtime.rows.engine import RowsEngine
+
+WAIT = 30.0
+TIMES = "SELECT k, count(*) AS n FROM s GROUP BY window(ts, '10 seconds'), k"
+EACH = "SELECT k, sum(v) AS v FROM s [RANGE 1 ROWS SLIDE 1 ROWS] GROUP BY k"
+PAIRS = "SELECT count(*) AS n, min(v) AS low, max(v) AS high FROM s [RANGE 2 ROWS SLIDE 1 ROWS]"
+FAILS = "SELECT sum(v DIV (v - v)) AS n FROM s [RANGE 1 ROWS SLIDE 1 ROWS]"
+OVERFLOWS = "SELECT sum(9223372036854775807 + v * 0) AS n FROM s [RANGE 2 ROWS SLIDE 1 ROWS]"
+
+
+def write(folder: Path, batches: range, each: int = 4) -> None:
+    """One file for each batch: rows one second apart, `v` counts them."""
+    for batch in batches:
+        numbers = range(batch * each, (batch + 1) * each)
+        put_rows(folder / "input", batch, [(n, "a", n) for n in numbers])
+
+
+def ends(run: Any) -> None:
+    """The run ends by itself; one that hangs is stopped, so that other tests go on."""
+    if not run.awaitTermination(WAIT):
+        run.stop()
+        pytest.fail("the run hangs")
+
+
+def wait_until(holds: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + WAIT
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def published(folder: Path) -> list[str]:
+    place = folder / "checkpoint/streams/s" / PUBLISHED
+    return sorted(path.name for path in place.iterdir()) if place.exists() else []
+
+
+class Gate:
+    """Holds the follower's steps in `compute` until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open, self.reached = threading.Event(), threading.Event()
+        original = RowsEngine.compute
+
+        def waiting(engine: Any, *arguments: Any) -> Any:
+            self.reached.set()
+            assert self.open.wait(WAIT)
+            return original(engine, *arguments)
+
+        monkeypatch.setattr(RowsEngine, "compute", waiting)
+
+
+@pytest.mark.parametrize("failing", [FAILS, OVERFLOWS])
+def test_a_stream_goes_on_when_its_only_row_window_is_quarantined(
+    spark: SparkSession, tmp_path: Path, failing: str
+) -> None:
+    """What was published for it before is let go, and does not hold the stream back."""
+    write(tmp_path, range(8))
+    w = opened(session(spark), tmp_path, most_unconsumed=1)
+    w.register("times", TIMES)
+    w.register("bad", failing)
+    ends(w.start(availableNow=True))
+    assert w.query("bad").status == "quarantined"
+    assert [row[-1] for row in rows_of(w, "times")] == [10, 10, 10]
+    assert published(tmp_path) == []
+
+
+def test_a_stream_goes_on_when_rows_are_published_after_the_last_row_window_is_dropped(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, range(8))
+    w = opened(session(spark), tmp_path, most_unconsumed=2)
+    w.register("times", TIMES)
+    w.register("each", EACH)
+    gate = Gate(monkeypatch)
+    run = w.start(availableNow=True)
+    assert gate.reached.wait(WAIT)
+    wait_until(lambda: run._streams[0].leader.waiting)
+    w.drop("each")
+    gate.open.set()
+    ends(run)
+    assert [row[-1] for row in rows_of(w, "times")] == [10, 10, 10]
+    assert published(tmp_path) == []
+
+
+def test_a_row_window_is_dropped_before_its_follower_took_a_step(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, range(2))
+    own = session(spark)
+    w = opened(own, tmp_path, most_unconsumed=1)
+    w.register("times", TIMES)
+    w.register("each", EACH)
+    original = RowsEngine.new_plan
+
+    def fails(*_: Any) -> int:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RowsEngine, "new_plan", fails)
+        with pytest.raises(weft.WeftError, match="the disk is gone"):
+            w.start(availableNow=True).awaitTermination(WAIT)
+    assert RowsEngine.new_plan is original
+    assert published(tmp_path)
+    w.drop("each")
+    write(tmp_path, range(2, 8))
+    ends(w.start(availableNow=True))
+    assert [row[-1] for row in rows_of(w, "times")] == [10, 10, 10]
+    assert published(tmp_path) == []
+
+
+def test_waiting_for_all_data_says_why_a_follower_failed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(RowsEngine, "compute", fails)
+    write(tmp_path, range(6))
+    w = opened(session(spark), tmp_path, most_unconsumed=1)
+    w.register("each", EACH)
+    run = w.start()
+    try:
+        with pytest.raises(weft.WeftError, match="the disk is gone"):
+            run.processAllAvailable()
+    finally:
+        run.stop()
+
+
+def test_a_missing_commit_that_a_follower_has_not_consumed_is_noticed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.runtime.protocol.stepper.BASE_EVERY", 1)
+    write(tmp_path, range(6))
+    w = opened(session(spark), tmp_path)
+    w.register("each", EACH)
+    with monkeypatch.context() as patched:
+        patched.setattr("weft.runtime.run.follower_run.FollowerRun._advance", lambda _: False)
+        w.start(availableNow=True).awaitTermination(WAIT)
+    (tmp_path / "checkpoint/streams/s/commits/000000000003.json").unlink()
+    with pytest.raises(weft.WeftError, match="DAMAGED"):
+        w.start(availableNow=True).awaitTermination(WAIT)
+
+
+def test_a_published_file_that_is_missing_is_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, range(3))
+    w = opened(session(spark), tmp_path)
+    w.register("each", EACH)
+    with monkeypatch.context() as patched:
+        patched.setattr("weft.runtime.run.follower_run.FollowerRun._advance", lambda _: False)
+        w.start(availableNow=True).awaitTermination(WAIT)
+    (file,) = (tmp_path / "checkpoint/streams/s/published").glob("000000000001-*/*.parquet")
+    file.unlink()
+    with pytest.raises(weft.WeftError, match="DAMAGED"):
+        w.start(availableNow=True).awaitTermination(WAIT)
+
+
+def test_published_times_keep_their_microseconds(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever precision the session writes Parquet files with."""
+    own = session(
+        spark, spark_settings={"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"}
+    )
+    at = [START + n * 1_000_000 + 123 for n in range(3)]
+    put(tmp_path / "input", 0, {"ts": at, "k": ["a"] * 3, "v": [1, 2, 3]}, SCHEMA)
+    w = opened(own, tmp_path)
+    w.register("at", "SELECT max(unix_micros(ts)) AS t FROM s [RANGE 1 ROWS SLIDE 1 ROWS]")
+    w.register("spark_at", "SELECT max(ts) AS t FROM s [RANGE 1 ROWS SLIDE 1 ROWS]")
+    ends(w.start(availableNow=True))
+    assert [row[0] for row in rows_of(w, "at")] == at[:2]
+    assert "000123" in str(w.results("spark_at").toArrow())
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_row_windows_come_and_go(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    """With restarts between, after long rests, and while commits are pruned."""
+    if small:
+        for name, value in {
+            "protocol.stepper.BASE_EVERY": 2,
+            "protocol.stepper.CLEAN_EVERY": 1,
+            "checkpoint.log.KEPT_COMMITS": 2,
+            "rows.engine.MOST_FILES": 1,
+        }.items():
+            monkeypatch.setattr(f"weft.runtime.{name}", value)
+    own = session(spark)
+    batch = 0
+    emitted: list[tuple[Any, ...]] = []
+    for turn in range(4):
+        w = opened(own, tmp_path, most_unconsumed=1)
+        if turn == 0:
+            w.register("times", TIMES)
+        for name, query in (("each", EACH), ("pairs", PAIRS)):
+            w.register(f"{name}{turn}", query)
+        write(tmp_path, range(batch, batch + 3))
+        batch += 3
+        ends(w.start(availableNow=True))
+        emitted = rows_of(w, f"each{turn}")
+        first, last = batch * 4 - 12, batch * 4 - 1
+        assert sorted(row[-1] for row in emitted) == list(range(first, last)), turn
+        pairs = sorted(row for row in rows_of(w, f"pairs{turn}") if row[0] == 2)
+        assert pairs == [(2, n, n + 1) for n in range(first, last - 1)], turn
+        w = opened(own, tmp_path, most_unconsumed=1)
+        with w.changes():
+            w.drop(f"each{turn}")
+            w.drop(f"pairs{turn}")
+        write(tmp_path, range(batch, batch + 3 * turn + 1))
+        batch += 3 * turn + 1
+        ends(w.start(availableNow=True))
+        assert published(tmp_path) == []
+    assert sum(row[-1] for row in rows_of(w, "times")) == (batch * 4 - 1) // 10 * 10
