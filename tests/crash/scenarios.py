@@ -17,7 +17,6 @@ from tests.support.harness import session
 
 import weft
 
-BATCHES = workload.batches()[:3]
 WINDOWS = ("counts", "extremes")
 
 #: What every step visits, and what every step with rows does.
@@ -53,6 +52,7 @@ class Scenario:
     """Those of them that it visits in one step only."""
     by_follower: frozenset[str] = frozenset()
     """Those of them that a follower visits, too. It takes one step at least."""
+    batches: int = 2
     in_flush: bool = False
     """Whether it is to crash in a flush, and not in a step with rows."""
 
@@ -63,7 +63,7 @@ class Scenario:
 
     def visits(self, failpoint: str) -> int:
         """How often a failpoint is visited at least, in the flush or in all steps with rows."""
-        steps = 1 if self.in_flush or failpoint in self.once else len(BATCHES)
+        steps = 1 if self.in_flush or failpoint in self.once else self.batches
         return steps + (failpoint in self.by_follower)
 
 
@@ -102,10 +102,17 @@ SCENARIOS = {
         lambda _, steps: all(step["where"] == "lanes" for step in steps),
     ),
     "compaction": Scenario(
-        SERIAL, _has("streams/s/state/*-compact*"), limits={f"{STATEFILES}.MOST_FILES": 1}
+        SERIAL,
+        _has("streams/s/state/*-compact*"),
+        limits={f"{STATEFILES}.MOST_FILES": 1},
+        batches=3,
     ),
     "base": Scenario(
-        SERIAL, _has("results/*/*~merged~*"), limits=BASES, failpoints=USUAL | {"after_base"}
+        SERIAL,
+        _has("results/*/*~merged~*"),
+        limits=BASES,
+        failpoints=USUAL | {"after_base"},
+        batches=3,
     ),
     "pruning": Scenario(
         SERIAL,
@@ -113,13 +120,14 @@ SCENARIOS = {
         limits=PRUNING,
         failpoints=USUAL | {"after_base"},
         once=frozenset({"after_plan"}),
+        batches=3,
     ),
     "follower": FOLLOWER,
     "follower-flush": replace(FOLLOWER, in_flush=True),
 }
 
 
-def write_input(folder: Path, first: int = 0, end: int = len(BATCHES)) -> None:
+def write_input(folder: Path, end: int, first: int = 0) -> None:
     """Some of the workload's batches as files, in the order of their names and times."""
     whole = folder / f"batches-{first}"
     write_batches(whole, workload.SCHEMA, workload.batches())
@@ -128,10 +136,10 @@ def write_input(folder: Path, first: int = 0, end: int = len(BATCHES)) -> None:
         path.rename(folder / "input" / path.name)
 
 
-def all_read(folder: Path) -> bool:
+def all_read(folder: Path, scenario: Scenario) -> bool:
     """Whether Spark is done with all batches of the input: what remains is a flush."""
-    last = len(BATCHES) - 1
-    return (folder / "checkpoint/streams/s/spark/commits" / str(last)).exists()
+    last = str(scenario.batches - 1)
+    return (folder / "checkpoint/streams/s/spark/commits" / last).exists()
 
 
 def opened(spark: SparkSession, folder: Path, scenario: Scenario) -> weft.Weft:
@@ -147,7 +155,7 @@ def limited(scenario: Scenario, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(name, value)
 
 
-def expected(name: str, count: int = len(BATCHES)) -> list[tuple[int, tuple[Any, ...]]]:
+def expected(name: str, count: int) -> list[tuple[int, tuple[Any, ...]]]:
     """What a query emits on the first batches of the workload."""
     batches = workload.batches()[:count]
     if name in workload.ROW_SPECS:
@@ -159,5 +167,5 @@ def assert_complete(w: weft.Weft, scenario: Scenario) -> None:
     """All results are there, each once."""
     for name in scenario.queries:
         emitted = [(0, row) for row in python_rows(w.results(name).toArrow())]
-        compare.assert_same(emitted, expected(name), batch_ids=False)
+        compare.assert_same(emitted, expected(name, scenario.batches), batch_ids=False)
         assert emitted

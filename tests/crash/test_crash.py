@@ -16,7 +16,6 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.crash import workload
 from tests.crash.scenarios import (
-    BATCHES,
     SCENARIOS,
     all_read,
     assert_complete,
@@ -71,7 +70,7 @@ def test_an_undisturbed_run(
     """It does what the scenario is named after, and visits the failpoints that it says."""
     scenario = SCENARIOS[name]
     limited(scenario, monkeypatch)
-    write_input(tmp_path)
+    write_input(tmp_path, scenario.batches)
     w = opened(spark, tmp_path, scenario)
     with crashing() as counting:
         run = w.start(availableNow=True)
@@ -93,9 +92,9 @@ def test_a_crash(
 ) -> None:
     scenario = SCENARIOS[name]
     limited(scenario, monkeypatch)
-    write_input(tmp_path)
+    write_input(tmp_path, scenario.batches)
     visit = chance.randint(1, scenario.visits(failpoint))
-    flushing = functools.partial(all_read, tmp_path) if scenario.in_flush else always
+    flushing = functools.partial(all_read, tmp_path, scenario) if scenario.in_flush else always
     with dying(failpoint, visit, flushing) as crash, pytest.raises(weft.RunError, match="Crash"):
         opened(spark, tmp_path, scenario).start(availableNow=True).awaitTermination()
     assert crash.crashed
@@ -107,7 +106,7 @@ def test_a_crash(
 def test_a_staged_batch_is_finished_without_new_data(spark: SparkSession, tmp_path: Path) -> None:
     """Also by a run that would go on for ever."""
     overlap = SCENARIOS["overlap"]
-    write_input(tmp_path, end=1)
+    write_input(tmp_path, 1)
     with dying("after_staged"), pytest.raises(weft.RunError, match="Crash"):
         opened(spark, tmp_path, overlap).start(availableNow=True).awaitTermination()
     staged = tmp_path / "checkpoint/streams/s/staged"
@@ -116,7 +115,7 @@ def test_a_staged_batch_is_finished_without_new_data(spark: SparkSession, tmp_pa
     run = w.start()
     try:
         run.processAllAvailable()
-        assert w.counted("s")["rows"] == len(BATCHES[0])
+        assert w.counted("s")["rows"] == len(workload.batches()[0])
     finally:
         run.stop()
     assert not list(staged.iterdir())
@@ -126,9 +125,9 @@ def test_queries_registered_and_dropped_around_a_crash(spark: SparkSession, tmp_
     """`spread` is dropped and `extremes` registered after two batches, then comes a crash."""
     before = replace(SCENARIOS["overlap"], queries=("counts", "sums", "spread"))
     after = replace(before, queries=("counts", "sums", "extremes"))
-    write_input(tmp_path, end=2)
+    write_input(tmp_path, 2)
     opened(spark, tmp_path, before).start(availableNow=True).awaitTermination()
-    write_input(tmp_path, first=2, end=workload.BATCHES)
+    write_input(tmp_path, workload.BATCHES, first=2)
     with dying("after_results", 3), pytest.raises(weft.RunError, match="Crash"):
         opened(spark, tmp_path, after).start(availableNow=True).awaitTermination()
     w = opened(spark, tmp_path, after)

@@ -354,17 +354,23 @@ def _draw_query(
     outputs = outputs[turn:] + outputs[:turn]
     return Query(
         window=draw_window(dice, unit, extensions=features.extensions),
-        select=tuple(_item(expression, position) for position, expression in enumerate(outputs)),
+        select=_items(outputs),
         keys=keys,
         where=grammar.condition() if dice.flag() else None,
         having=group.condition() if dice.flag(3) else None,
     )
 
 
-def _item(expression: Expression, position: int) -> Item:
-    if isinstance(expression, Column | WindowColumn) and position % 2:
-        return Item(expression)
-    return Item(expression, f"o{position}")
+def _items(outputs: Sequence[Expression]) -> tuple[Item, ...]:
+    """Some without an alias, no two of one name."""
+    items: list[Item] = []
+    for position, expression in enumerate(outputs):
+        bare = isinstance(expression, Column | WindowColumn) and position % 2
+        item = Item(expression) if bare else Item(expression, f"o{position}")
+        if item.name in {other.name for other in items}:
+            item = Item(expression, f"o{position}")
+        items.append(item)
+    return tuple(items)
 
 
 def binds(query: Query, schema: Mapping[str, Type]) -> bool:
