@@ -1,0 +1,95 @@
+"""The network of nodes that computes many join queries.
+
+A *source* node is a stream or table. A *selection* node holds the rows of its parent that pass a
+predicate set, a *join* node the pairs of its parents' rows that pass one. Every node has slots, one
+for each relation occurrence below it: a join's slots are its left parent's, then its right parent's.
+Predicates and columns of a node are named by its own slots, so they read the same from whichever
+ancestor they are evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, Literal
+
+from weft.algebra.network.query import JoinQuery
+from weft.algebra.predicates import TRUE, PredicateSet
+from weft.algebra.query import StreamSchema
+
+NodeKind = Literal["source", "selection", "join"]
+SEQUENCE_STEP: Final = 1000
+"""The distance of a new node's sequence from its parent's: room for nodes in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkNode:
+    """A node of the network. `id` is never used again for another node."""
+
+    id: str
+    kind: NodeKind
+    parents: tuple[str, ...]
+    relations: tuple[str, ...]
+    """The stream or table of every slot."""
+    predicates: PredicateSet = TRUE
+    """What is tested on the parents' rows (ARGUS: DPredSet)."""
+    level: int = 0
+    """How many joins lie on the longest way from a source."""
+    sequence: int = 0
+    """Within a level, parents come before their children in this order."""
+    columns: tuple[str, ...] = ()
+    """The columns (`slot.column`) that its children or its queries read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Where a query takes its rows: a node, and the node's slot for every input of the query."""
+
+    query: str
+    node: str
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """All join queries as one network. Nodes are in the order of (level, sequence)."""
+
+    version: int
+    streams: tuple[StreamSchema, ...] = ()
+    """The streams that the queries read. Other relations of the nodes are tables."""
+    queries: tuple[JoinQuery, ...] = ()
+    nodes: tuple[NetworkNode, ...] = ()
+    feeds: tuple[Feed, ...] = ()
+    next_id: int = 0
+    """The number of the next new node."""
+
+    @cached_property
+    def query_by_id(self) -> dict[str, JoinQuery]:
+        return {query.id: query for query in self.queries}
+
+    @cached_property
+    def node_by_id(self) -> dict[str, NetworkNode]:
+        return {node.id: node for node in self.nodes}
+
+    @cached_property
+    def feed_by_query(self) -> dict[str, Feed]:
+        return {feed.query: feed for feed in self.feeds}
+
+    @cached_property
+    def stream_by_name(self) -> dict[str, StreamSchema]:
+        return {stream.name: stream for stream in self.streams}
+
+    def without(self, names: Collection[str], version: int) -> NetworkPlan:
+        """The same nodes for fewer queries."""
+        return replace(
+            self,
+            version=version,
+            queries=tuple(query for query in self.queries if query.id not in names),
+            feeds=tuple(feed for feed in self.feeds if feed.query not in names),
+        )
+
+
+def ordered(nodes: Collection[NetworkNode]) -> tuple[NetworkNode, ...]:
+    """The nodes in an order in which parents come before their children."""
+    return tuple(sorted(nodes, key=lambda node: (node.level, node.sequence, node.id)))

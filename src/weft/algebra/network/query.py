@@ -1,0 +1,58 @@
+"""A select-join-project query after binding, free of its SQL's spelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from weft.algebra.predicates import PredicateSet
+from weft.algebra.predicates.slots import names_in, plain_name, slot_of
+from weft.algebra.query import OutputColumn
+from weft.algebra.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class JoinInput:
+    """A stream or table in FROM. Its slot is its place among the query's inputs."""
+
+    relation: str
+    alias: str
+    """The name by which the query calls it, for people."""
+
+
+@dataclass(frozen=True)
+class JoinQuery:
+    """`SELECT columns FROM inputs WHERE predicates`: one input is a filter, several are a join.
+
+    Columns are named `slot.column` (`weft.algebra.predicates.slots`), in the predicates and in the
+    scalars of the output columns. `predicates` holds all conditions, also those that were inferred.
+    `id` is unique over the life of a checkpoint, as for windowed aggregates.
+    """
+
+    id: str
+    name: str
+    sql: str
+    inputs: tuple[JoinInput, ...]
+    predicates: PredicateSet
+    columns: tuple[OutputColumn, ...]
+    distinct: bool = False
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All columns that the query reads, as `slot.column`."""
+        outputs = (names_in(column.value) for column in self.columns)
+        return self.predicates.names.union(*outputs)
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that the query reads, each once, in the order of FROM."""
+        return tuple(dict.fromkeys(entry.relation for entry in self.inputs))
+
+    def columns_of(self, relation: str) -> set[str]:
+        """The columns of a relation that the query reads."""
+        slots = {slot for slot, entry in enumerate(self.inputs) if entry.relation == relation}
+        return {plain_name(name) for name in self.names if slot_of(name) in slots}
+
+    @property
+    def output_types(self) -> tuple[SqlType, ...]:
+        return tuple(column.type for column in self.columns)

@@ -1,0 +1,83 @@
+"""Columns of several relations: `slot.column`, where a slot is the place of a relation in a join.
+
+The inputs of a query are its slots in the order of FROM. The slots of a join node are those of its left
+parent, then those of its right parent. These are ARGUS' standard table aliases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weft.algebra.query import quote
+from weft.algebra.scalar import Call, Opaque, Ref, Scalar, walk
+
+
+def column_name(slot: int, column: str) -> str:
+    """The name of a relation's column in a scope of several relations.
+
+    >>> column_name(1, "amount")
+    '1.amount'
+    """
+    return f"{slot}.{column}"
+
+
+def slot_of(name: str) -> int:
+    """The slot that a column's name begins with.
+
+    >>> slot_of("12.amount")
+    12
+    """
+    return int(name.split(".", 1)[0])
+
+
+def plain_name(name: str) -> str:
+    """A column's name within its relation.
+
+    >>> plain_name("1.user.id")
+    'user.id'
+    """
+    return name.split(".", 1)[1]
+
+
+def names_in(scalar: Scalar) -> frozenset[str]:
+    """The columns that an expression reads."""
+    names: set[str] = set()
+    for node in walk(scalar):
+        if isinstance(node, Ref):
+            names.add(node.name)
+        elif isinstance(node, Opaque):
+            names.update(node.names)
+    return frozenset(names)
+
+
+def slots_in(scalar: Scalar) -> frozenset[int]:
+    """The slots whose columns an expression reads."""
+    return frozenset(slot_of(name) for name in names_in(scalar))
+
+
+def moved_name(name: str, slots: Mapping[int, int]) -> str:
+    """The column's name after its slot has moved.
+
+    >>> moved_name("0.amount", {0: 2})
+    '2.amount'
+    """
+    return column_name(slots[slot_of(name)], plain_name(name))
+
+
+def moved(scalar: Scalar, slots: Mapping[int, int]) -> Scalar:
+    """The same expression after its slots have moved. Spark SQL text names columns in back quotes."""
+    if isinstance(scalar, Ref):
+        return Ref(moved_name(scalar.name, slots), scalar.type)
+    if isinstance(scalar, Call):
+        arguments = tuple(moved(argument, slots) for argument in scalar.arguments)
+        return Call(scalar.operator, arguments, scalar.type)
+    if isinstance(scalar, Opaque):
+        sql = scalar.sql
+        marked = {name: f"\ue000{index}\ue001" for index, name in enumerate(scalar.names)}
+        for name, mark in marked.items():
+            sql = sql.replace(quote(name), mark)
+        for name, mark in marked.items():
+            sql = sql.replace(mark, quote(moved_name(name, slots)))
+        names = tuple(sorted(moved_name(name, slots) for name in scalar.names))
+        return Opaque(sql, names, scalar.type)
+    return scalar
