@@ -12,6 +12,7 @@ that of the second. So the predicates of a self-join need no aliases of their ow
 of windowed aggregates is not here: that is `weft.algebra.condition`, whose sets of values are used here.
 """
 
+from weft.algebra.predicates.canonical import predicate_set
 from weft.algebra.predicates.literal import LiteralPredicate
 from weft.algebra.predicates.predicate_set import NEVER, TRUE, OrPredicate, PredicateSet
 from weft.algebra.predicates.subject import Linear, Subject
@@ -24,4 +25,5 @@ __all__ = [
     "OrPredicate",
     "PredicateSet",
     "Subject",
+    "predicate_set",
 ]

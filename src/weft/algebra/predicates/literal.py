@@ -2,23 +2,52 @@
 
 Implication between two literals of one subject is inclusion of their sets. This decides every row of
 ARGUS' Table 2 and more: IN lists, <>, several ranges, NULL tests. (Printed, the table says that `>=`
-implies `>` where the right sides decrease; it does so only if they decrease strictly.)
+implies `>` where the right sides decrease; it does so only if they decrease strictly.) A literal that
+is not true for NULL also implies that the columns of its subject are not NULL.
+
+The values have the form of `weft.algebra.condition`, and dates are days since 1970, timestamps
+microseconds. So all sets but those of strings and floats hold integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
 
-from weft.algebra.condition import Bound, Selection, Values
+from weft.algebra.condition import Bound, Interval, Values, constant, constant_sql
+from weft.algebra.condition.values import ALL, NO_POINT, NOT_NULL, NOTHING, clipped, point
 from weft.algebra.predicates.subject import (
+    COMPARE,
+    DATE,
+    INTEGER,
     Linear,
     Subject,
+    is_plain_column,
+    is_truth,
     moved_subject,
+    subject_limits,
     subject_names,
     subject_slots,
     subject_sql,
 )
+from weft.algebra.scalar import Call, Opaque, Scalar, Value, quoted_sql
+from weft.algebra.types import FRACTIONAL, STRING, TIMESTAMP, SqlType
+
+_AFTER_NAN: Final = Bound(None, after=True)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_STRICT: Final = frozenset(
+    {"+", "-", "*", "negate", "like", COMPARE, "date_add", "date_sub", "datediff"}
+)
+_TRUTHS: Final = {
+    (True, False, False): "{}",
+    (False, True, False): "NOT {}",
+    (True, False, True): "{} IS NOT FALSE",
+    (False, True, True): "{} IS NOT TRUE",
+    (True, True, False): "{} IS NOT NULL",
+    (False, False, True): "{} IS NULL",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +73,77 @@ class LiteralPredicate:
 
     @property
     def sql(self) -> str:
-        """A text that is equal for equal literals."""
-        type_ = self.subject.type
-        return Selection(
-            self.left, "decimal(38,0)" if type_ == "integer" else type_, self.values
-        ).sql
+        """A text that is equal for equal literals and only for these, for people and for look-ups.
+        (`spark_sql` is what Spark evaluates.)"""
+        if isinstance(self.subject, Call) and self.subject.operator == COMPARE:
+            return _order_text(self.subject, self.values)
+        if is_truth(self.subject):
+            signs = (holds(self.values, 1), holds(self.values, 0), self.values.null)
+            return _TRUTHS.get(signs, "{} IN ()").format(self.left)
+        return _text(self.left, self.subject.type, self.values)
 
     def implies(self, other: LiteralPredicate) -> bool:
         """Whether the other is true wherever this one is."""
-        return self.subject == other.subject and is_subset(self.values, other.values)
+        if self.subject == other.subject:
+            return is_subset(self.values, other.values)
+        if not self.values.null and is_subset(NOT_NULL, other.values):
+            return is_plain_column(other.subject) and other.names <= strict_names(self.subject)
+        return self.values.empty or other.values == ALL
 
     def moved(self, slots: Mapping[int, int]) -> LiteralPredicate:
-        """The same literal after its slots have moved."""
+        """The same literal after its slots have moved. No two slots may move to the same one."""
         subject, sign = moved_subject(self.subject, slots)
         return LiteralPredicate(subject, self.values if sign > 0 else negated(self.values))
+
+
+def strict_names(subject: Subject) -> frozenset[str]:
+    """Columns without which the subject is NULL."""
+    return subject.names if isinstance(subject, Linear) else _strict_names(subject)
+
+
+def _strict_names(scalar: Scalar) -> frozenset[str]:
+    if isinstance(scalar, Call):
+        if is_strict(scalar):
+            return frozenset().union(*(_strict_names(argument) for argument in scalar.arguments))
+        return frozenset()
+    return frozenset() if isinstance(scalar, Opaque) else subject_names(scalar)
+
+
+def is_strict(call: Call) -> bool:
+    """Whether the call is NULL exactly where one of its arguments is. A division is not: a zero
+    divisor may give NULL."""
+    return call.operator in _STRICT or call.operator.startswith("cast_")
 
 
 def is_subset(smaller: Values, larger: Values) -> bool:
     """Whether all values of one set are in another."""
     return (smaller & larger) == smaller
+
+
+def holds(values: Values, value: Value) -> bool:
+    """Whether a value is in a set. None is NaN here; NULL is `values.null`."""
+    before, after = Bound(value), Bound(value, after=True)
+    return any(
+        (low is None or low <= before) and (high is None or high >= after or high > before)
+        for low, high in values.intervals
+    )
+
+
+def clipped_for(subject: Subject, values: Values) -> Values:
+    """The set without bounds that the subject's type makes idle: `x <= 127` for a tinyint is `x IS NOT
+    NULL`."""
+    extremes = subject_limits(subject)
+    if extremes is not None:
+        return clipped(values, extremes)
+    if subject.type not in FRACTIONAL:
+        return values
+    # Nothing is above NaN.
+    intervals = tuple(
+        (low, None if high == _AFTER_NAN else high)
+        for low, high in values.intervals
+        if low != _AFTER_NAN
+    )
+    return Values(intervals, values.null)
 
 
 def negated(values: Values) -> Values:
@@ -79,4 +160,98 @@ def negated(values: Values) -> Values:
     return Values(intervals, values.null)
 
 
-__all__ = ["Linear", "LiteralPredicate", "is_subset", "negated"]
+def date_text(days: int) -> str | None:
+    """Days since 1970 as a date, None beyond the years that Spark SQL can write.
+
+    >>> date_text(-1), date_text(10**8)
+    ('1969-12-31', None)
+    """
+    try:
+        return (date(1970, 1, 1) + timedelta(days)).isoformat()
+    except OverflowError:
+        return None
+
+
+def timestamp_text(micros: int) -> str | None:
+    """Microseconds since 1970 as a timestamp in UTC, None beyond the years that Spark SQL can write."""
+    try:
+        return (_EPOCH + timedelta(microseconds=micros)).isoformat(" ").replace("+00:00", "Z")
+    except OverflowError:
+        return None
+
+
+def constant_text(value: Value, type_: SqlType) -> str:
+    """A constant of a set, as people write it."""
+    if type_ == DATE and isinstance(value, int):
+        text = date_text(value)
+        return f"date_from_unix_date({value})" if text is None else f"DATE '{text}'"
+    if type_ == TIMESTAMP and isinstance(value, int):
+        text = timestamp_text(value)
+        return f"timestamp_micros({value})" if text is None else f"TIMESTAMP '{text}'"
+    if type_ == STRING:
+        return constant_sql(value, type_)
+    return str(value if type_ == INTEGER else constant(value, type_))
+
+
+def _text(left: str, type_: SqlType, values: Values) -> str:
+    if values == ALL:
+        return "true"
+    if values == NOTHING:
+        return "false"
+    if values == NOT_NULL:
+        return f"{left} IS NOT NULL"
+    parts = [f"{left} IS NULL"] if values.null else []
+    points, ranges = _points_and_ranges(values)
+    if len(points) == 1:
+        parts.append(f"{left} = {constant_text(points[0], type_)}")
+    elif points:
+        parts.append(f"{left} IN ({', '.join(constant_text(value, type_) for value in points)})")
+    for interval in ranges:
+        parts.append(_range_text(left, type_, interval))
+    return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+
+
+def _points_and_ranges(values: Values) -> tuple[list[Value], list[Interval]]:
+    points: list[Value] = []
+    ranges: list[Interval] = []
+    for interval in values.intervals:
+        value = point(interval)
+        if value is NO_POINT:
+            ranges.append(interval)
+        else:
+            points.append(value)
+    return points, ranges
+
+
+def _range_text(left: str, type_: SqlType, interval: Interval) -> str:
+    low, high = interval
+    parts = []
+    if low is not None:
+        parts.append(f"{left} {'>' if low.after else '>='} {constant_text(low.value, type_)}")
+    if high is not None:
+        whole = type_ not in FRACTIONAL and isinstance(high.value, int)
+        value = high.value - 1 if whole and isinstance(high.value, int) else high.value
+        sign = "<=" if high.after or whole else "<"
+        parts.append(f"{left} {sign} {constant_text(value, type_)}")
+    return parts[0] if len(parts) == 1 else f"({' AND '.join(parts)})"
+
+
+def order_operator(values: Values) -> str | None:
+    """The comparison that is true for these orders (-1, 0, 1) of two sides, None for all or none."""
+    return {
+        (True, False, False): "<",
+        (True, True, False): "<=",
+        (False, True, False): "=",
+        (False, True, True): ">=",
+        (False, False, True): ">",
+        (True, False, True): "<>",
+    }.get((holds(values, -1), holds(values, 0), holds(values, 1)))
+
+
+def _order_text(subject: Call, values: Values) -> str:
+    operator = order_operator(values)
+    if operator is None:
+        return _text(subject_sql(subject), subject.type, values)
+    left, right = (quoted_sql(side) for side in subject.arguments)
+    text = f"{left} {operator} {right}"
+    return f"({text} OR {subject_sql(subject)} IS NULL)" if values.null else text

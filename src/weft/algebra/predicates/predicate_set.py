@@ -2,8 +2,9 @@
 
 Implication is sound and, as in ARGUS (section 6.4), not complete: an OR predicate implies another if
 each of its literals implies one of the other's literals; a set implies another if each OR predicate of
-the other is implied by one of its own. Alternatives on one subject are one literal, so a correlated
-disjunction such as `a < 4 OR a > 5` is decided exactly.
+the other is implied by one of its own, where alternatives that the set's single literals exclude do not
+count. Alternatives on one subject are one literal, so a correlated disjunction such as `a < 4 OR a > 5`
+is decided exactly.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from weft.algebra.condition.values import ALL, intersection, union
+from weft.algebra.condition.values import ALL, NOT_NULL, intersection, union
 from weft.algebra.predicates.literal import LiteralPredicate
-from weft.algebra.predicates.subject import Subject
+from weft.algebra.predicates.subject import Linear, Subject
 
 
 @dataclass(frozen=True, slots=True)
 class OrPredicate:
-    """A disjunction of literals: one for each subject, sorted. Made by `any_of`."""
+    """A disjunction of literals: one for each subject, sorted. Made by `any_of`. One without literals
+    is never true."""
 
     literals: tuple[LiteralPredicate, ...]
 
@@ -34,7 +36,7 @@ class OrPredicate:
     @property
     def sql(self) -> str:
         texts = [literal.sql for literal in self.literals]
-        return texts[0] if len(texts) == 1 else f"({' OR '.join(texts)})"
+        return texts[0] if len(texts) == 1 else f"({' OR '.join(texts) or 'false'})"
 
     def implies(self, other: OrPredicate) -> bool:
         return all(any(mine.implies(theirs) for theirs in other.literals) for mine in self.literals)
@@ -44,16 +46,27 @@ class OrPredicate:
 
 
 def any_of(literals: Iterable[LiteralPredicate]) -> OrPredicate:
-    """The disjunction of literals; those on one subject become one."""
+    """The disjunction of literals; those on one subject become one. If one of them is always true, it
+    stands alone."""
     by_subject: dict[Subject, list[LiteralPredicate]] = {}
     for literal in literals:
         by_subject.setdefault(literal.subject, []).append(literal)
     merged = [
-        LiteralPredicate(subject, union([literal.values for literal in same]))
+        same[0]
+        if len(same) == 1
+        else LiteralPredicate(subject, union([literal.values for literal in same]))
         for subject, same in by_subject.items()
     ]
+    for literal in merged:
+        if literal.values == ALL:
+            return OrPredicate((literal,))
     possible = [literal for literal in merged if not literal.values.empty]
-    return OrPredicate(tuple(sorted(possible, key=lambda literal: literal.sql)))
+    kept = [
+        literal
+        for literal in possible
+        if not any(literal is not other and literal.implies(other) for other in possible)
+    ]
+    return OrPredicate(tuple(sorted(kept, key=lambda literal: literal.sql)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,11 @@ class PredicateSet:
             return "false"
         return " AND ".join(predicate.sql for predicate in self.predicates) or "true"
 
+    @property
+    def single(self) -> tuple[LiteralPredicate, ...]:
+        """The literals that stand alone, so that each of them holds for every row that passes."""
+        return tuple(p.literals[0] for p in self.predicates if len(p.literals) == 1)
+
     def implies(self, other: PredicateSet) -> bool:
         return self.never or all(
             any(mine.implies(theirs) for mine in self.predicates) for theirs in other.predicates
@@ -96,7 +114,7 @@ class PredicateSet:
             tuple(
                 predicate
                 for predicate in self.predicates
-                if not any(known.implies(predicate) for known in given.predicates)
+                if not any(tested.implies(predicate) for tested in given.predicates)
             )
         )
 
@@ -112,29 +130,61 @@ NEVER: Final = PredicateSet((OrPredicate(()),))
 
 
 def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
-    """The conjunction of OR predicates. Single literals on one subject become one, and what another
-    implies is left out."""
-    single: dict[Subject, list[LiteralPredicate]] = {}
-    several: list[OrPredicate] = []
-    for predicate in predicates:
-        if not predicate.literals:
-            return NEVER
-        if len(predicate.literals) == 1:
-            literal = predicate.literals[0]
-            single.setdefault(literal.subject, []).append(literal)
-        else:
-            several.append(predicate)
-    merged: list[OrPredicate] = []
-    for subject, same in single.items():
-        values = intersection([literal.values for literal in same])
-        if values.empty:
-            return NEVER
-        if values != ALL:
-            merged.append(OrPredicate((LiteralPredicate(subject, values),)))
+    """The conjunction of OR predicates. Single literals on one subject become one, alternatives lose the
+    values that single literals exclude, and what another OR predicate implies is left out."""
+    single: dict[Subject, LiteralPredicate] = {}
+    several = list(dict.fromkeys(predicates))
+    while True:
+        alone = [predicate for predicate in several if len(predicate.literals) < 2]
+        if not alone:
+            break
+        several = [predicate for predicate in several if len(predicate.literals) > 1]
+        for predicate in alone:
+            if not predicate.literals:
+                return NEVER
+            for literal in _columns_not_null(predicate.literals[0]):
+                if not _restrict(single, literal):
+                    return NEVER
+        several = list(dict.fromkeys(_possible(predicate, single) for predicate in several))
     kept: list[OrPredicate] = []
-    for predicate in (*merged, *sorted(set(several), key=lambda predicate: predicate.sql)):
+    alone = [OrPredicate((literal,)) for literal in single.values() if literal.values != ALL]
+    for predicate in sorted((*alone, *several), key=_size_and_text):
         if any(other.implies(predicate) for other in kept):
             continue
         kept = [other for other in kept if not predicate.implies(other)]
         kept.append(predicate)
     return PredicateSet(tuple(sorted(kept, key=lambda predicate: predicate.sql)))
+
+
+def _size_and_text(predicate: OrPredicate) -> tuple[int, str]:
+    return len(predicate.literals), predicate.sql
+
+
+def _restrict(single: dict[Subject, LiteralPredicate], literal: LiteralPredicate) -> bool:
+    """Adds a literal to those that hold; False if nothing is left of its subject's values."""
+    earlier = single.get(literal.subject)
+    if earlier is not None:
+        literal = LiteralPredicate(literal.subject, intersection([earlier.values, literal.values]))
+    single[literal.subject] = literal
+    return not literal.values.empty
+
+
+def _possible(predicate: OrPredicate, single: Mapping[Subject, LiteralPredicate]) -> OrPredicate:
+    """The OR predicate without the values that single literals exclude."""
+    narrowed = []
+    for literal in predicate.literals:
+        given = single.get(literal.subject)
+        if given is not None:
+            literal = LiteralPredicate(literal.subject, literal.values & given.values)
+            if literal.values == given.values:
+                literal = LiteralPredicate(literal.subject, ALL)
+        narrowed.append(literal)
+    return any_of(narrowed)
+
+
+def _columns_not_null(literal: LiteralPredicate) -> list[LiteralPredicate]:
+    """That a sum is not NULL says it of each of its columns."""
+    subject = literal.subject
+    if literal.values == NOT_NULL and isinstance(subject, Linear) and not subject.is_column:
+        return [LiteralPredicate(Linear(((1, ref),)), NOT_NULL) for _, ref in subject.terms]
+    return [literal]

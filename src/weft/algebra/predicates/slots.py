@@ -6,10 +6,17 @@ parent, then those of its right parent. These are ARGUS' standard table aliases.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from weft.algebra.query import quote
-from weft.algebra.scalar import Call, Opaque, Ref, Scalar, walk
+from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar, walk
+
+_QUOTED: Final = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?P<name>(?:[^`]|``)*)`""", re.DOTALL
+)
+"""A string or a quoted name in Spark SQL text."""
 
 
 def column_name(slot: int, column: str) -> str:
@@ -65,19 +72,29 @@ def moved_name(name: str, slots: Mapping[int, int]) -> str:
 
 
 def moved(scalar: Scalar, slots: Mapping[int, int]) -> Scalar:
-    """The same expression after its slots have moved. Spark SQL text names columns in back quotes."""
+    """The same expression after its slots have moved. No two slots may move to the same one."""
+    if isinstance(scalar, Literal):
+        return scalar
+    return renamed(scalar, {name: moved_name(name, slots) for name in names_in(scalar)})
+
+
+def renamed(scalar: Scalar, names: Mapping[str, str]) -> Scalar:
+    """The same expression over columns of other names. Spark SQL text names columns in back quotes.
+
+    >>> renamed(Opaque("concat(`0.a`, '`0.a`')", ("0.a",), "string"), {"0.a": "1.a"}).sql
+    "concat(`1.a`, '`0.a`')"
+    """
     if isinstance(scalar, Ref):
-        return Ref(moved_name(scalar.name, slots), scalar.type)
+        return Ref(names[scalar.name], scalar.type)
     if isinstance(scalar, Call):
-        arguments = tuple(moved(argument, slots) for argument in scalar.arguments)
+        arguments = tuple(renamed(argument, names) for argument in scalar.arguments)
         return Call(scalar.operator, arguments, scalar.type)
     if isinstance(scalar, Opaque):
-        sql = scalar.sql
-        marked = {name: f"\ue000{index}\ue001" for index, name in enumerate(scalar.names)}
-        for name, mark in marked.items():
-            sql = sql.replace(quote(name), mark)
-        for name, mark in marked.items():
-            sql = sql.replace(mark, quote(moved_name(name, slots)))
-        names = tuple(sorted(moved_name(name, slots) for name in scalar.names))
-        return Opaque(sql, names, scalar.type)
+
+        def replaced(match: re.Match[str]) -> str:
+            name = (match["name"] or "").replace("``", "`")
+            return quote(names[name]) if name in scalar.names else match[0]
+
+        sql = _QUOTED.sub(replaced, scalar.sql)
+        return Opaque(sql, tuple(sorted(names[name] for name in scalar.names)), scalar.type)
     return scalar
