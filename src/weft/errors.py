@@ -14,6 +14,11 @@ MESSAGES: dict[str, str] = {
     "NOT_ONE_SELECT": "a query is one SELECT statement; found {found}",
     "UNKNOWN_STREAM": "there is no stream or table '{name}'; known: {known}",
     "UNKNOWN_COLUMN": "'{name}' is not a column of '{stream}'; columns: {known}",
+    "AMBIGUOUS_COLUMN": "'{name}' may be a column of '{relations}'; write the relation's name and a dot "
+    "before it",
+    "CARTESIAN": "nothing connects {left} with {right}, so every row of one would be joined with every "
+    "row of the other; add a condition on both, or write CROSS JOIN to allow it",
+    "TOO_MANY_INPUTS": "a join has at most {most} inputs",
     "UNKNOWN_FUNCTION": "there is no function '{name}'",
     "TYPE_MISMATCH": "{detail}",
     "NOT_GROUPED": "'{name}' must be in GROUP BY or inside an aggregate",

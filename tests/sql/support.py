@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.algebra.types import SqlType
 from weft.errors import SqlError
 from weft.sql import AnalysisProblem, Analyzer, Fallback, bind
+from weft.sql.reading.source import Source
+from weft.sql.scopes.rows import Rows
+from weft.sql.scopes.scope import Relation, Scope, base_columns
+from weft.sql.typing.analyzer import Remembering
 
 COLUMNS = {
     "auction": "bigint",
@@ -53,13 +58,27 @@ class FakeAnalyzer:
         return tuple(self.names.get(expression, expression) for expression in expressions)
 
 
-def bound(sql: str, analyzer: Analyzer | None = None, **options: Any) -> Query | Fallback:
+def rows_of_bids(source: Source, analyzer: Remembering, ansi: bool) -> Rows:
+    """The rows of bids, as a windowed aggregate reads them."""
+    columns = base_columns(BIDS.fields, None)
+    return Rows(source, Scope((Relation("bids", columns),), columns, BIDS.fields), analyzer, ansi)
+
+
+def bound(
+    sql: str, analyzer: Analyzer | None = None, **options: Any
+) -> Query | JoinQuery | Fallback:
     return bind("q", sql, STREAMS, analyzer or FakeAnalyzer(), query_id="q@1", **options)
 
 
 def query(sql: str, analyzer: Analyzer | None = None, **options: Any) -> Query:
     result = bound(sql, analyzer, **options)
     assert isinstance(result, Query), result
+    return result
+
+
+def join(sql: str, analyzer: Analyzer | None = None, **options: Any) -> JoinQuery:
+    result = bound(sql, analyzer, **options)
+    assert isinstance(result, JoinQuery), result
     return result
 
 

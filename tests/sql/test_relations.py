@@ -66,7 +66,7 @@ def test_a_fallback_names_what_it_reads_once_and_by_its_registered_name() -> Non
 
 
 def test_a_column_or_alias_with_the_name_of_a_stream_is_no_relation() -> None:
-    alone = fallback("SELECT price AS packets FROM bids AS people", tables=("people",))
+    alone = fallback("SELECT payload AS packets FROM bids AS people", tables=("people",))
     assert (alone.streams, alone.tables) == (("bids",), ())
 
 

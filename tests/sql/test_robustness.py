@@ -7,6 +7,7 @@ import random
 from tests.sql.cases import EXPRESSIONS, QUERIES
 from tests.sql.support import FakeAnalyzer, bound
 
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.query import Query
 from weft.errors import SqlError
 from weft.sql import Fallback
@@ -44,7 +45,7 @@ def damaged(sql: str, dice: random.Random) -> str:
     return (" " if by_words else "").join(pieces)
 
 
-def outcome(sql: str) -> Query | Fallback | SqlError:
+def outcome(sql: str) -> Query | JoinQuery | Fallback | SqlError:
     try:
         return bound(sql, Boolean())
     except SqlError as error:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from tests.sql.support import BIDS, FakeAnalyzer
+from tests.sql.support import FakeAnalyzer, rows_of_bids
 
 from weft.algebra.scalar import Call, Literal, Ref, Scalar, to_sql
-from weft.sql.binding.analyzer import Remembering
-from weft.sql.binding.coercion import Typed
-from weft.sql.binding.rows import Rows
-from weft.sql.binding.scalars import Typer
 from weft.sql.reading.cursor import Cursor
 from weft.sql.reading.expressions import expression
 from weft.sql.reading.source import read
+from weft.sql.typing.analyzer import Remembering
+from weft.sql.typing.coercion import Typed
+from weft.sql.typing.scalars import Typer
 
 
 def typed(text: str, *, ansi: bool = True) -> Typed:
     source = read(text)
-    rows = Rows(source, BIDS, "bids", Remembering(FakeAnalyzer()), ansi)
+    rows = rows_of_bids(source, Remembering(FakeAnalyzer()), ansi)
     return Typer(rows, ansi).type(expression(Cursor(source)))
 
 

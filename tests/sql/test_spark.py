@@ -10,15 +10,12 @@ from typing import Any
 import pytest
 from tests.sql.cases import CALLS, EXPRESSIONS, QUERIES, REFUSED
 from tests.sql.rebuild import rebuilt
-from tests.sql.support import BIDS, COLUMNS, bound, error
+from tests.sql.support import COLUMNS, bound, error, rows_of_bids
 
 from weft.algebra.query import Field, Query
 from weft.algebra.scalar import Expression, Scalar, to_sql
 from weft.errors import SqlError
 from weft.runtime.queries.analyzer import SparkAnalyzer
-from weft.sql.binding.analyzer import Remembering
-from weft.sql.binding.rows import Rows
-from weft.sql.binding.scalars import Typer
 from weft.sql.reading.cursor import Cursor
 from weft.sql.reading.expressions import expression
 from weft.sql.reading.functions import (
@@ -30,6 +27,8 @@ from weft.sql.reading.functions import (
     UNSHARED_AGGREGATES,
 )
 from weft.sql.reading.source import read
+from weft.sql.typing.analyzer import Remembering
+from weft.sql.typing.scalars import Typer
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +70,7 @@ def ansi(session: Any, request: pytest.FixtureRequest) -> Iterator[bool]:
 
 def row_level(text: str, session: Any, ansi: bool) -> tuple[Expression, Scalar | None]:
     source = read(text)
-    rows = Rows(source, BIDS, "bids", Remembering(SparkAnalyzer(session)), ansi)
+    rows = rows_of_bids(source, Remembering(SparkAnalyzer(session)), ansi)
     node = expression(Cursor(source))
     return rows.expression(node, "in WHERE"), Typer(rows, ansi).type(node).scalar
 

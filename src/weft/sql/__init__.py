@@ -6,11 +6,11 @@ splits files of several queries. Nothing here knows Spark: the few types that th
 cannot tell are asked of an `Analyzer`.
 """
 
-from weft.sql.binding.analyzer import AnalysisProblem, Analyzer
 from weft.sql.binding.bind import bind
 from weft.sql.fallback import Fallback
 from weft.sql.reading.intervals import interval_micros
 from weft.sql.reading.statements import Statement, statements
+from weft.sql.typing.analyzer import AnalysisProblem, Analyzer
 
 __all__ = [
     "AnalysisProblem",

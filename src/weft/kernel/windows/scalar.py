@@ -1,6 +1,6 @@
 """Evaluates the whitelisted scalars on result columns, with Spark's meaning.
 
-The operators are those of `weft.sql.binding.scalars`: both arguments of an operator have one type, and
+The operators are those of `weft.sql.typing.scalars`: both arguments of an operator have one type, and
 every implicit cast is a node. Where a value would overflow or divide by zero, `NeedsSpark` is
 raised, and Spark evaluates the expression on the same rows: its word is final.
 """

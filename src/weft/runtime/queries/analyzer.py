@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from weft.algebra.query import Field, quote
 from weft.algebra.types import SqlType
-from weft.sql.binding.analyzer import AnalysisProblem
+from weft.sql.typing.analyzer import AnalysisProblem
 
 _NO_KEY = re.compile(r"\bmap<|\bvariant\b|\binterval\b(?! )")
 """Types that Spark does not group by, alone or inside another."""

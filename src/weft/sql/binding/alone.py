@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.sql.binding.inputs import Inputs
 from weft.sql.binding.safety import Guard
 from weft.sql.fallback import Fallback, Unshared
 from weft.sql.reading.intervals import IntervalProblem, interval_micros
 from weft.sql.reading.relations import Reference, references
 from weft.sql.reading.source import STRING, WORD, Source
+from weft.sql.scopes.inputs import Inputs
 
 _STATEFUL: Final = frozenset({"GROUP", "DISTINCT", "LIMIT"})
 

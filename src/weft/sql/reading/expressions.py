@@ -302,7 +302,7 @@ def _path(cursor: Cursor, start: int) -> SyntaxNode:
         parts.append(cursor.name())
     if cursor.upper() == "." and cursor.upper(1) == "*":
         cursor.at += 2
-        return Star(start, cursor.at)
+        return Star(start, cursor.at, tuple(parts))
     return Name(start, cursor.at, tuple(parts))
 
 

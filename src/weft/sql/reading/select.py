@@ -1,7 +1,7 @@
-"""Reads one SELECT over one stream, with Spark's `window` or the bracket form.
+"""Reads one SELECT, with its common table expressions and the subqueries in its FROM.
 
 `parse` gives the parts of the query. It raises `SqlError` for what is certainly not a query, and
-`Unshared` for Spark SQL beyond one plain grouped SELECT.
+`Unshared` for Spark SQL beyond SELECT, FROM, WHERE, GROUP BY and HAVING.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from weft.sql.reading.expressions import expression
 from weft.sql.reading.relations import JOINS
 from weft.sql.reading.source import END, QUOTED, STRING, WORD, Source
 from weft.sql.reading.statement_kind import SET_OPERATIONS, check_one_select, verdict
-from weft.sql.reading.syntax import BracketWindow, FromName, Item, Select, Star, SyntaxNode
+from weft.sql.reading.syntax import (
+    Definition,
+    FromPart,
+    Item,
+    Join,
+    Relation,
+    Select,
+    Star,
+    SyntaxNode,
+)
 
 _SORT_LATER: Final = "leave it out, and sort what results(name) gives"
 _LATER_CLAUSES: Final = {
@@ -45,20 +54,68 @@ def parse(source: Source) -> Select:
     cursor = Cursor(source)
     check_one_select(source)
     try:
-        return _select(cursor)
+        select = _query(cursor)
+        while cursor.take(";"):
+            pass
+        if cursor.token.kind != END:
+            raise Unexpected(cursor.at)
+        return select
     except Unexpected as unexpected:
         raise verdict(source, unexpected) from None
 
 
+def _query(cursor: Cursor) -> Select:
+    """[WITH definitions] SELECT …, up to a token that does not belong to it."""
+    definitions: list[Definition] = []
+    if cursor.take("WITH"):
+        definitions.append(_definition(cursor))
+        while cursor.take(","):
+            definitions.append(_definition(cursor))
+    cursor.expect("SELECT")
+    select = _select(cursor)
+    select.definitions = definitions
+    return select
+
+
+def _definition(cursor: Cursor) -> Definition:
+    if cursor.upper() == "RECURSIVE" and cursor.upper(1) not in ("AS", "("):
+        raise Unshared("WITH RECURSIVE has no shared form", cursor.at)
+    name = cursor.name()
+    columns = _column_names(cursor)
+    cursor.take("AS")
+    return Definition(name, columns, _subquery(cursor))
+
+
+def _column_names(cursor: Cursor) -> tuple[str, ...]:
+    """New names for columns, in parentheses."""
+    if not cursor.take("("):
+        return ()
+    names = [cursor.name()]
+    while cursor.take(","):
+        names.append(cursor.name())
+    cursor.expect(")")
+    return tuple(names)
+
+
+def _subquery(cursor: Cursor) -> Select:
+    """A SELECT in parentheses."""
+    at = cursor.at
+    cursor.expect("(")
+    if cursor.upper() not in ("SELECT", "WITH"):
+        raise Unshared("a subquery that does not start with SELECT has no shared form", at)
+    select = _query(cursor)
+    if cursor.upper() in SET_OPERATIONS:
+        raise Unshared(f"{cursor.upper()} in a subquery has no shared form", cursor.at)
+    cursor.expect(")")
+    return select
+
+
 def _select(cursor: Cursor) -> Select:
-    cursor.at = 1
+    distinct_at = None
     if cursor.upper() == "DISTINCT" and cursor.upper(1) not in (",", "."):
-        raise Unshared(
-            "SELECT DISTINCT has no shared form",
-            cursor.at,
-            "GROUP BY the columns and a window instead",
-        )
-    if cursor.upper() == "ALL" and cursor.upper(1) not in (",", ".", "FROM"):
+        distinct_at = cursor.at
+        cursor.at += 1
+    elif cursor.upper() == "ALL" and cursor.upper(1) not in (",", ".", "FROM"):
         cursor.at += 1
     if cursor.upper().startswith("/*+"):
         raise Unshared("hints have no shared form", cursor.at, "leave the hint out")
@@ -67,8 +124,10 @@ def _select(cursor: Cursor) -> Select:
         items.append(_item(cursor))
     if cursor.token.kind == END or cursor.upper() == ";":
         raise cursor.source.error("PARSE_ERROR", cursor.at, detail="FROM is missing")
+    if cursor.upper() == ")":
+        raise Unshared("a subquery without FROM has no shared form", cursor.at)
     cursor.expect("FROM")
-    select = Select(items, *_relation(cursor))
+    select = Select(items, _sources(cursor), distinct_at=distinct_at)
     _refuse_later(cursor)
     if cursor.take("WHERE"):
         select.where = expression(cursor)
@@ -79,10 +138,6 @@ def _select(cursor: Cursor) -> Select:
     if cursor.take("HAVING"):
         select.having = expression(cursor)
     _refuse_later(cursor)
-    while cursor.take(";"):
-        pass
-    if cursor.token.kind != END:
-        raise Unexpected(cursor.at)
     return select
 
 
@@ -111,33 +166,73 @@ def _bare_alias(cursor: Cursor) -> str | None:
     return None
 
 
-def _relation(cursor: Cursor) -> tuple[FromName, BracketWindow | None]:
-    parenthesised = False
+def _sources(cursor: Cursor) -> list[FromPart]:
+    """The parts of FROM between commas."""
+    sources = [_joined(cursor)]
+    while cursor.take(","):
+        sources.append(_joined(cursor))
+    return sources
+
+
+def _joined(cursor: Cursor) -> FromPart:
+    """Relations with JOIN between them, grouped from the left."""
+    left = _relation(cursor)
+    while cursor.upper() in JOINS:
+        left = _join(cursor, left)
+    return left
+
+
+def _join(cursor: Cursor, left: FromPart) -> Join:
+    at = cursor.at
+    natural = cursor.take("NATURAL")
+    words: list[str] = []
+    while not cursor.take("JOIN"):
+        if cursor.upper() not in JOINS:
+            raise Unexpected(cursor.at)
+        if cursor.upper() != "OUTER":
+            words.append(cursor.upper().lower())
+        cursor.at += 1
+    kind = " ".join(words) or "inner"
+    join = Join(at, kind, left, _relation(cursor), natural=natural)
+    if cursor.take("ON"):
+        join.on = expression(cursor)
+    elif cursor.take("USING"):
+        join.using = _column_names(cursor)
+    return join
+
+
+def _relation(cursor: Cursor) -> FromPart:
+    """A name, a subquery, or joins in parentheses."""
+    in_parentheses = False
     if cursor.upper() == "STREAM" and _names_a_stream(cursor):
         cursor.at += 1
-        parenthesised = cursor.take("(")
-    if cursor.upper() in ("(", "VALUES", "TABLE", "LATERAL"):
-        raise Unshared(
-            "a subquery in FROM has no shared form",
-            cursor.at,
-            "write the query as one SELECT over the stream",
-        )
+        in_parentheses = cursor.take("(")
     at = cursor.at
+    if cursor.upper() in ("VALUES", "TABLE", "LATERAL") and cursor.ahead(1).upper not in (",", ""):
+        raise Unshared(f"{cursor.upper()} in FROM has no shared form", at)
+    if cursor.upper() == "(" and cursor.upper(1) in ("SELECT", "WITH", "FROM", "VALUES", "TABLE"):
+        query = _subquery(cursor)
+        return Relation(at, (), query, *_relation_alias(cursor))
+    if cursor.take("("):
+        inner = _joined(cursor)
+        cursor.expect(")")
+        alias, columns = _relation_alias(cursor)
+        if alias is not None or columns:
+            raise Unshared("an alias for joins in parentheses has no shared form", at)
+        return inner
     parts = [cursor.name()]
     while cursor.take("."):
         parts.append(cursor.name())
-    if parenthesised:
+    if in_parentheses:
         cursor.expect(")")
     if cursor.upper() == "(":
         raise Unshared("a table function has no shared form", at)
-    alias = _relation_alias(cursor)
-    window = None
+    relation = Relation(at, tuple(parts), None, *_relation_alias(cursor))
     if cursor.upper() == "[":
-        window = bracket(cursor)
-        alias = alias or _relation_alias(cursor)
-    if cursor.upper() == "," or cursor.upper() in JOINS:
-        raise Unshared("joins have no shared form yet", cursor.at)
-    return FromName(".".join(parts), alias, at), window
+        relation.bracket = bracket(cursor)
+        if relation.alias is None:
+            relation.alias, relation.columns = _relation_alias(cursor)
+    return relation
 
 
 def _names_a_stream(cursor: Cursor) -> bool:
@@ -149,8 +244,10 @@ def _names_a_stream(cursor: Cursor) -> bool:
     return is_name and following.upper not in _NO_ALIAS and following.upper != "AS"
 
 
-def _relation_alias(cursor: Cursor) -> str | None:
-    return cursor.name() if cursor.take("AS") else _bare_alias(cursor)
+def _relation_alias(cursor: Cursor) -> tuple[str | None, tuple[str, ...]]:
+    """The alias of a relation, and the names that it gives to the columns."""
+    alias = cursor.name() if cursor.take("AS") else _bare_alias(cursor)
+    return alias, () if alias is None else _column_names(cursor)
 
 
 def _group(cursor: Cursor) -> list[SyntaxNode]:

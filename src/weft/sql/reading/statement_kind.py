@@ -27,7 +27,7 @@ _STATEMENTS: Final = frozenset(
 
 
 def check_one_select(source: Source) -> None:
-    """Raises unless the text is one SELECT without common table expressions."""
+    """Raises unless the text is one SELECT, with or without common table expressions."""
     tokens = source.tokens
     first = tokens[0]
     if first.kind == END or all(token.upper == ";" for token in tokens[:-1]):
@@ -54,12 +54,6 @@ def check_one_select(source: Source) -> None:
     for index in range(len(tokens) - 1):
         if "${" in source.slice(index, index + 1) or source.slice(index, index + 2) == "${":
             raise Unshared("${…} is replaced by Spark before it reads the query", index)
-    if body:
-        raise Unshared(
-            "WITH (a common table expression) has no shared form",
-            0,
-            "write the query as one SELECT over the stream",
-        )
 
 
 def _after_definitions(source: Source) -> int:

@@ -187,7 +187,9 @@ class Subscript(SyntaxNode):
 
 @dataclass(slots=True, eq=False)
 class Star(SyntaxNode):
-    """`*` or `t.*` in a select list."""
+    """`*`, or `t.*` with the name before the star, in a select list."""
+
+    qualifier: tuple[str, ...] = ()
 
 
 def string_sql(raw: str, value: str | None) -> str:
@@ -217,15 +219,6 @@ class Item:
 
 
 @dataclass(slots=True, eq=False)
-class FromName:
-    """A name in FROM, its alias, and the token where it stands."""
-
-    name: str
-    alias: str | None
-    at: int
-
-
-@dataclass(slots=True, eq=False)
 class BracketWindow:
     """The window of `FROM s [RANGE r SLIDE s]` in microseconds, or in rows."""
 
@@ -236,18 +229,72 @@ class BracketWindow:
 
 
 @dataclass(slots=True, eq=False)
+class Relation:
+    """A name or a subquery in FROM, with its alias and new names for its columns.
+
+    `at` is its first token. `parts` is empty for a subquery.
+    """
+
+    at: int
+    parts: tuple[str, ...] = ()
+    query: Select | None = None
+    alias: str | None = None
+    columns: tuple[str, ...] = ()
+    bracket: BracketWindow | None = None
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(slots=True, eq=False)
+class Join:
+    """Two parts of FROM with JOIN between them; `at` is the token of the join's first word.
+
+    `kind` is `inner`, `cross`, or the words of another join in lower case (`left`, `left semi`).
+    """
+
+    at: int
+    kind: str
+    left: FromPart
+    right: FromPart
+    on: SyntaxNode | None = None
+    using: tuple[str, ...] = ()
+    natural: bool = False
+
+
+FromPart = Relation | Join
+
+
+@dataclass(slots=True, eq=False)
+class Definition:
+    """A common table expression: `name [(columns)] AS (query)`."""
+
+    name: str
+    columns: tuple[str, ...]
+    query: Select
+
+
+@dataclass(slots=True, eq=False)
 class Select:
-    """One SELECT over one relation."""
+    """One SELECT; `sources` are the parts of FROM between commas."""
 
     items: list[Item]
-    relation: FromName
-    bracket: BracketWindow | None = None
+    sources: list[FromPart]
+    definitions: list[Definition] = field(default_factory=list)
+    distinct_at: int | None = None
     where: SyntaxNode | None = None
     group: list[SyntaxNode] = field(default_factory=list)
     group_at: int | None = None
     having: SyntaxNode | None = None
 
+    @property
+    def bracket(self) -> BracketWindow | None:
+        """The bracket window, where FROM is one relation."""
+        (source, *others) = self.sources
+        return source.bracket if isinstance(source, Relation) and not others else None
+
     def roots(self) -> list[SyntaxNode]:
-        """Every expression of the query."""
+        """Every expression of the query, subqueries and ON apart."""
         conditions = [node for node in (self.where, self.having) if node is not None]
         return [*(item.node for item in self.items), *self.group, *conditions]

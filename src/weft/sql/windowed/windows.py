@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from weft.algebra.query import quote
 from weft.algebra.window import Window
 from weft.errors import SqlError
-from weft.sql.binding.coercion import number
-from weft.sql.binding.rows import Rows
 from weft.sql.fallback import Unshared
 from weft.sql.reading.brackets import interval, window_length
 from weft.sql.reading.syntax import BracketWindow, Function, Name, Number, String, SyntaxNode
+from weft.sql.scopes.rows import Rows
+from weft.sql.typing.coercion import number
 
 
 def window_of(call: Function, rows: Rows) -> Window:
@@ -44,16 +45,15 @@ def bracket_window(bracket: BracketWindow) -> Window:
 
 
 def _check_time(node: SyntaxNode, rows: Rows) -> None:
-    time = rows.stream.time
     described = "an expression"
     if isinstance(node, Name):
-        column = rows.find(node)
-        if column is None:
+        meaning = rows.find(node)
+        if meaning is None:
             raise rows.unknown(node)
-        if column[0].name == time and not column[2]:
+        if meaning.column.value.sql == quote(rows.time) and not meaning.path:
             return
         described = f"'{'.'.join(node.parts)}'"
-    raise rows.source.error("BAD_TIME", node.start, time=time, found=described)
+    raise rows.source.error("BAD_TIME", node.start, time=rows.time, found=described)
 
 
 def _positive(node: SyntaxNode, rows: Rows, what: str) -> int:

@@ -35,24 +35,6 @@ from typing import Any, Final, Protocol
 from weft.algebra.query import quote
 from weft.algebra.scalar import Call, Literal, Opaque
 from weft.algebra.types import BIGINT, BOOLEAN, DOUBLE, INTEGRAL, STRING, is_numeric
-from weft.sql.binding.coercion import (
-    ARITHMETIC,
-    VOID,
-    Typed,
-    built,
-    call,
-    cast_type,
-    common_number,
-    common_type,
-    comparable,
-    compared_as,
-    divisible,
-    is_date,
-    membership,
-    number,
-    promoted,
-    widens,
-)
 from weft.sql.reading.functions import TOTAL
 from weft.sql.reading.syntax import (
     Between,
@@ -72,6 +54,24 @@ from weft.sql.reading.syntax import (
     TypedLiteral,
     Unary,
     string_sql,
+)
+from weft.sql.typing.coercion import (
+    ARITHMETIC,
+    VOID,
+    Typed,
+    built,
+    call,
+    cast_type,
+    common_number,
+    common_type,
+    comparable,
+    compared_as,
+    divisible,
+    is_date,
+    membership,
+    number,
+    promoted,
+    widens,
 )
 
 _COMPARISONS: Final = frozenset({"=", "<=>", "<>", "<", "<=", ">", ">="})
@@ -93,13 +93,15 @@ class Scope(Protocol):
 class Typer:
     """Types expressions of one scope."""
 
-    __slots__ = ("_ansi", "_opaque", "_scope", "doubt")
+    __slots__ = ("_ansi", "_exact", "_opaque", "_scope", "doubt")
 
-    def __init__(self, scope: Scope, ansi: bool, opaque: bool = False) -> None:
+    def __init__(self, scope: Scope, ansi: bool, opaque: bool = False, exact: bool = False) -> None:
         self._scope = scope
         self._ansi = ansi
         self._opaque = opaque
         """Whether a value that only Spark can evaluate has a scalar, too, if it has a type."""
+        self._exact = exact
+        """Whether arithmetic on integers and decimals is computed without overflow."""
         self.doubt: SyntaxNode | None = None
         """The innermost node, read first, whose type only Spark can tell."""
 
@@ -112,6 +114,15 @@ class Typer:
         if self._opaque and typed.scalar is None and typed.type and not typed.can_raise:
             typed = replace(typed, scalar=Opaque(typed.sql, (), typed.type))
         return typed
+
+    def equal(self, left: Typed, right: Typed) -> Typed:
+        """The comparison of two values that stand in no common expression."""
+        return self._comparison(f"({left.sql} = {right.sql})", "=", left, right)
+
+    @property
+    def _raises(self) -> bool:
+        """Whether an integer that is too large raises."""
+        return self._ansi and not self._exact
 
     def types(self, nodes: Sequence[SyntaxNode]) -> list[Typed]:
         return [self.type(node) for node in nodes]
@@ -152,7 +163,7 @@ class Typer:
             return Typed(sql, type_, operand.can_raise, operand.scalar)
         if node.operator == "~":
             return Typed(sql, type_ if type_ in INTEGRAL else None, operand.can_raise)
-        can_raise = operand.can_raise or (self._ansi and type_ in INTEGRAL)
+        can_raise = operand.can_raise or (self._raises and type_ in INTEGRAL)
         scalar = None
         if operand.scalar is not None and type_ in ARITHMETIC:
             scalar = Call("negate", (operand.scalar,), type_)
@@ -220,7 +231,7 @@ class Typer:
             scalar = None
             if common in ARITHMETIC:
                 scalar = call(operator, [left, right], common, common)
-            return Typed(sql, common, can_raise or (self._ansi and integral), scalar)
+            return Typed(sql, common, can_raise or (self._raises and integral), scalar)
         if operator == "%":
             divisor = right.scalar
             divides = isinstance(divisor, Literal) and divisor.value not in (None, 0)

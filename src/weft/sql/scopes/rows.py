@@ -1,20 +1,17 @@
-"""Row-level expressions: WHERE, group keys, arguments and filters of aggregates."""
+"""Row-level expressions: WHERE, ON, group keys, arguments and filters of aggregates."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from weft.algebra.condition import condition
-from weft.algebra.query import Field, StreamSchema, quote
-from weft.algebra.scalar import Expression, Ref, Scalar
+from weft.algebra.query import quote
+from weft.algebra.scalar import Call, Expression, Scalar
 from weft.algebra.types import BOOLEAN, SqlType
 from weft.errors import SqlError
-from weft.sql.binding.analyzer import AnalysisProblem, Remembering
-from weft.sql.binding.coercion import Typed
-from weft.sql.binding.scalars import Typer
 from weft.sql.fallback import Unshared
 from weft.sql.reading.functions import (
     ADVICE,
@@ -27,8 +24,11 @@ from weft.sql.reading.functions import (
 )
 from weft.sql.reading.source import Source
 from weft.sql.reading.syntax import Binary, Function, Name, Star, SyntaxNode
+from weft.sql.scopes.scope import Meaning, Scope
+from weft.sql.typing.analyzer import AnalysisProblem, Remembering
+from weft.sql.typing.coercion import Typed
+from weft.sql.typing.scalars import Typer
 
-_NESTED: Final = ("struct", "map", "array", "variant")
 _PLACES = re.compile(r"\s*SQLSTATE: .*|^\[[A-Z_.]+\]\s*", re.DOTALL)
 IN_FILTER: Final = "in FILTER"
 IN_ARGUMENT: Final = "inside another aggregate"
@@ -36,43 +36,36 @@ AGGREGATED: Final = frozenset({IN_FILTER, IN_ARGUMENT})
 WINDOWING: Final = frozenset({"window", "session_window", "window_time"})
 
 
-@lru_cache(maxsize=1024)
-def columns_of(stream: StreamSchema) -> dict[str, tuple[Field, Typed]]:
-    """The stream's columns by their names in lower case."""
-    return {
-        column.name.lower(): (
-            column,
-            Typed(quote(column.name), column.type, False, Ref(column.name, column.type)),
-        )
-        for column in stream.fields
-    }
-
-
 @dataclass(slots=True)
 class Rows:
-    """Binds row-level expressions of one query; a scope of the stream's columns.
+    """Binds row-level expressions of one SELECT over the relations of its FROM.
 
-    `qualifier` is what may stand before a column's name: the alias, else the stream's name.
+    `exact` is for joins: arithmetic on integers and decimals cannot raise, for weft computes it
+    without overflow.
     """
 
     source: Source
-    stream: StreamSchema
-    qualifier: str
+    scope: Scope
     analyzer: Remembering
     ansi: bool
+    exact: bool = False
+    time: str = ""
+    """The column that a window may be over: the event time of the one stream."""
     clause: str = "here"
     _used: set[str] = field(default_factory=set)
 
     def expression(self, node: SyntaxNode, clause: str) -> Expression:
         """The bound form of an expression; `clause` says where it stands, for errors."""
-        return self._expression(node, clause)[0]
+        return self.typed(node, clause)[0]
 
-    def _expression(
+    def typed(
         self, node: SyntaxNode, clause: str, opaque: bool = False
     ) -> tuple[Expression, Scalar | None]:
+        """The bound form of an expression, and its scalar if it has one. With `opaque`, every part
+        that cannot raise has one."""
         self.clause = clause
         self._used = set()
-        typer = Typer(self, self.ansi, opaque)
+        typer = Typer(self, self.ansi, opaque, self.exact)
         typed = typer.type(node)
         type_ = typed.type
         if type_ is None:
@@ -80,27 +73,10 @@ class Rows:
         columns = tuple(sorted(self._used))
         return Expression(typed.sql, type_, columns, typed.can_raise), typed.scalar
 
-    def condition(self, node: SyntaxNode, clause: str) -> Expression:
-        """The bound form of a WHERE clause, of which only `true` counts.
-
-        Spark stops at the first conjunct that is false or NULL, so a conjunct that can raise
-        is evaluated only behind those before it. A plain AND would evaluate it after a NULL.
-        """
-        whole, scalar = self._expression(node, clause, opaque=True)
-        if scalar is not None and whole.type == BOOLEAN and not whole.can_raise:
-            canonical = condition(scalar)
-            return replace(whole, sql=canonical.sql, condition=canonical)
-        conjuncts = _conjuncts(node)
-        if not whole.can_raise or len(conjuncts) == 1:
-            return whole
-        *before, sql = [self.expression(part, clause).sql for part in conjuncts]
-        for part in reversed(before):
-            sql = f"CASE WHEN {part} THEN {sql} ELSE false END"
-        return replace(whole, sql=sql)
-
     def ask(self, sql: str, node: SyntaxNode) -> SqlType:
-        """The type that Spark gives an expression over the stream's columns."""
-        answer = self.analyzer.type(self.stream.fields, sql)
+        """The type that Spark gives an expression over the columns of streams and tables."""
+        fields = tuple(base for base in self.scope.base if quote(base.name) in sql)
+        answer = self.analyzer.type(fields, sql)
         if isinstance(answer, AnalysisProblem):
             raise refusal(self.source, node, answer)
         return answer
@@ -128,31 +104,29 @@ class Rows:
             if node.parts[0].lower() == "window" and self.clause in AGGREGATED:
                 raise Unshared("the window inside an aggregate has no shared form", node.start)
             raise self.unknown(node)
-        column, typed, path = meaning
-        self._used.add(column.name)
-        return with_path(typed, path)
+        column, path = meaning
+        self._used.update(column.reads)
+        return with_path(column.value, path)
 
-    def find(self, node: Name) -> tuple[Field, Typed, tuple[str, ...]] | None:
+    def find(self, node: Name) -> Meaning | None:
         """The column that a name means, and the fields of it that follow."""
-        columns = columns_of(self.stream)
-        parts = node.parts
-        if len(parts) > 1 and parts[0].lower() == self.qualifier:
-            column = columns.get(parts[1].lower())
-            if column is not None:
-                return (*column, parts[2:])
-        column = columns.get(parts[0].lower())
-        if column is None or (len(parts) > 1 and not column[0].type.startswith(_NESTED)):
-            return None
-        return (*column, parts[1:])
+        meanings = self.scope.meanings(node.parts)
+        if len(meanings) > 1:
+            raise self.source.error(
+                "AMBIGUOUS_COLUMN",
+                node.start,
+                name=".".join(node.parts),
+                relations=self.scope.described,
+            )
+        return meanings[0] if meanings else None
 
     def unknown(self, node: Name) -> SqlError:
-        columns = ", ".join(column.name for column in self.stream.fields)
         return self.source.error(
             "UNKNOWN_COLUMN",
             node.start,
             name=".".join(node.parts),
-            stream=self.stream.name,
-            known=columns,
+            stream=self.scope.described,
+            known=self.scope.listed,
         )
 
     def call(self, node: Function) -> None:
@@ -202,6 +176,46 @@ def refusal(source: Source, node: SyntaxNode, problem: AnalysisProblem) -> SqlEr
     if problem.error_class.startswith("DATATYPE_MISMATCH"):
         return source.error("TYPE_MISMATCH", node.start, detail=message)
     return source.error("INVALID_QUERY", node.start, detail=message)
+
+
+def where(parts: Sequence[tuple[Rows, SyntaxNode]]) -> Expression | None:
+    """The bound form of WHERE clauses, of a query and of the subqueries it reads: their conjunction,
+    of which only `true` counts. None if there are none.
+
+    Spark stops at the first conjunct that is false or NULL, so a conjunct that can raise is
+    evaluated only behind those before it. A plain AND would evaluate it after a NULL.
+    """
+    bound = [boolean(rows, node, "WHERE", opaque=True) for rows, node in parts]
+    if not bound:
+        return None
+    wholes = [whole for whole, _ in bound]
+    scalars = [scalar for _, scalar in bound if scalar is not None]
+    columns = tuple(sorted({name for whole in wholes for name in whole.columns}))
+    can_raise = any(whole.can_raise for whole in wholes)
+    if len(scalars) == len(bound) and not can_raise:
+        whole_scalar = scalars[0] if len(scalars) == 1 else Call("and", tuple(scalars), BOOLEAN)
+        canonical = condition(whole_scalar)
+        return Expression(canonical.sql, BOOLEAN, columns, False, canonical)
+    conjuncts = [(rows, part) for rows, node in parts for part in _conjuncts(node)]
+    if len(conjuncts) == 1 or (len(wholes) == 1 and not can_raise):
+        return wholes[0]
+    if not can_raise:
+        return Expression(" AND ".join(f"({whole.sql})" for whole in wholes), BOOLEAN, columns)
+    *before, sql = [rows.expression(part, "in WHERE").sql for rows, part in conjuncts]
+    for part in reversed(before):
+        sql = f"CASE WHEN {part} THEN {sql} ELSE false END"
+    return Expression(sql, BOOLEAN, columns, True)
+
+
+def boolean(
+    rows: Rows, node: SyntaxNode, clause: str, opaque: bool = False
+) -> tuple[Expression, Scalar | None]:
+    """The bound form of a condition, which must be boolean."""
+    whole, scalar = rows.typed(node, f"in {clause}", opaque)
+    if whole.type != BOOLEAN:
+        detail = f"{clause} needs a boolean, not {whole.type}"
+        raise rows.source.error("TYPE_MISMATCH", node.start, detail=detail)
+    return whole, scalar
 
 
 def _conjuncts(node: SyntaxNode) -> list[SyntaxNode]:

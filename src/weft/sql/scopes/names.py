@@ -6,13 +6,11 @@ simple is printed here the same way; for the rest Spark is asked with the user's
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 from weft.algebra.query import Field as Column
 from weft.algebra.query import quote
-from weft.algebra.types import WINDOW
-from weft.sql.binding.coercion import number
-from weft.sql.binding.outputs import Outputs
+from weft.algebra.types import WINDOW, SqlType
 from weft.sql.fallback import Unshared
 from weft.sql.reading.functions import AGGREGATES
 from weft.sql.reading.syntax import (
@@ -28,10 +26,25 @@ from weft.sql.reading.syntax import (
     Unary,
     walk,
 )
+from weft.sql.scopes.rows import Rows
+from weft.sql.typing.coercion import Typed, number
 
 _PLAIN_OPERATORS: Final = frozenset({"+", "-", "*", "/", "%"})
 _COMPARISONS: Final = frozenset({"=", "<=>", "<", "<=", ">", ">="})
 _PRINTED_AS_FIRST: Final = {"first_value": "first", "last_value": "last"}
+
+
+class Outputs(Protocol):
+    """A select list: the rows it is over, its aliases so far, and those made from other aliases."""
+
+    @property
+    def rows(self) -> Rows: ...
+
+    @property
+    def aliases(self) -> dict[str, Typed]: ...
+
+    @property
+    def lateral(self) -> set[str]: ...
 
 
 def output_name(item: Item, outputs: Outputs) -> str:
@@ -79,7 +92,7 @@ def _path(node: Name, outputs: Outputs) -> str:
     meaning = outputs.rows.find(node)
     if meaning is None:
         return ".".join(node.parts)
-    return ".".join(node.parts[len(node.parts) - len(meaning[2]) - 1 :])
+    return ".".join(node.parts[len(node.parts) - len(meaning.path) - 1 :])
 
 
 def _number(text: str) -> str | None:
@@ -137,16 +150,31 @@ def _is_decimal(node: SyntaxNode) -> bool:
 
 
 def _asked(node: SyntaxNode, outputs: Outputs) -> str:
-    fields = list(outputs.rows.stream.fields)
-    taken = {column.name.lower() for column in fields}
-    if "window" not in taken:
-        fields.append(Column("window", WINDOW))
+    types = _types_by_name(node, outputs)
+    types.setdefault("window", WINDOW)
     for name in _alias_names(node, outputs):
         type_ = outputs.aliases[name].type
-        if name not in taken and type_ is not None:
-            fields.append(Column(name, type_))
-            taken.add(name)
-    return outputs.rows.analyzer.output_name(tuple(fields), _unqualified(node, outputs))
+        if type_ is not None:
+            types.setdefault(name, type_)
+    fields = tuple(Column(name, type_) for name, type_ in types.items())
+    return outputs.rows.analyzer.output_name(fields, _unqualified(node, outputs))
+
+
+def _types_by_name(node: SyntaxNode, outputs: Outputs) -> dict[str, SqlType]:
+    """The columns that the node names, by their names in lower case."""
+    types: dict[str, SqlType] = {}
+    for part in walk(node):
+        meaning = outputs.rows.find(part) if isinstance(part, Name) else None
+        if meaning is None:
+            continue
+        column = meaning.column
+        if types.setdefault(column.name.lower(), column.type) != column.type:
+            raise Unshared(
+                f"two columns called {column.name} of different types in an expression without alias",
+                node.start,
+                "give the expression an alias",
+            )
+    return types
 
 
 def _alias_names(node: SyntaxNode, outputs: Outputs) -> list[str]:
@@ -162,11 +190,11 @@ def _unqualified(node: SyntaxNode, outputs: Outputs) -> str:
     names = [part for part in walk(node) if isinstance(part, Name)]
     for name in sorted(names, key=lambda part: part.start):
         meaning = outputs.rows.find(name)
-        if meaning is None or len(name.parts) == len(meaning[2]) + 1:
+        if meaning is None or len(name.parts) == len(meaning.path) + 1:
             continue
         if name.start > at:
             pieces.append(source.slice(at, name.start))
-        pieces.append(".".join(quote(part) for part in name.parts[-len(meaning[2]) - 1 :]))
+        pieces.append(".".join(quote(part) for part in name.parts[-len(meaning.path) - 1 :]))
         at = name.stop
     if at < node.stop:
         pieces.append(source.slice(at, node.stop))

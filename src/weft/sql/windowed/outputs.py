@@ -25,12 +25,6 @@ from weft.algebra.types import (
     is_ordered,
 )
 from weft.algebra.window import Window
-from weft.sql.binding.aggregates import bind_aggregate
-from weft.sql.binding.analyzer import AnalysisProblem
-from weft.sql.binding.coercion import Typed
-from weft.sql.binding.rows import Rows, check_function, refusal, with_path
-from weft.sql.binding.scalars import Typer
-from weft.sql.binding.windows import window_of
 from weft.sql.fallback import Unshared
 from weft.sql.reading.functions import ADVICE, AGGREGATES, UNSHARED_AGGREGATES
 from weft.sql.reading.syntax import (
@@ -43,6 +37,12 @@ from weft.sql.reading.syntax import (
     String,
     SyntaxNode,
 )
+from weft.sql.scopes.rows import Rows, check_function, refusal, with_path
+from weft.sql.typing.analyzer import AnalysisProblem
+from weft.sql.typing.coercion import Typed
+from weft.sql.typing.scalars import Typer
+from weft.sql.windowed.aggregates import bind_aggregate
+from weft.sql.windowed.windows import window_of
 
 _LITERALS: Final = (Number, String, Constant)
 _BOUNDS: Final = {"start": "window_start", "end": "window_end"}
@@ -95,7 +95,7 @@ class Outputs:
         self._values = _NUMBERS if self.counts_rows else _TIMES
         for index, key in enumerate(self.keys):
             self._key_values[key.sql] = _value(f"k{index}", key.type)
-        columns = {quote(column.name) for column in self.rows.stream.fields}
+        columns = {quote(column.name) for column in self.rows.scope.base}
         self._has_composite_keys = any(key.sql not in columns for key in self.keys)
 
     def select(self, node: SyntaxNode, alias: str | None) -> tuple[Scalar, SqlType]:
@@ -195,7 +195,7 @@ class Outputs:
                 "UNKNOWN_COLUMN",
                 node.start,
                 name=f"window.{'.'.join(path)}",
-                stream=self.rows.stream.name,
+                stream=self.rows.scope.described,
                 known="window.start, window.end",
             )
         return bound
@@ -204,17 +204,17 @@ class Outputs:
         meaning = self.rows.find(node)
         first = node.parts[0].lower()
         if meaning is not None:
-            column, typed, path = meaning
+            column, path = meaning
             if first == "window" and column.name.lower() == "window":
                 raise Unshared("the stream has a column called window", node.start)
-            key = self._key(typed, path)
+            key = self._key(column.value, path)
             if key is not None:
                 return key
         alias = self.aliases.get(first)
         if alias is not None and (meaning is None or self.in_having):
             return self._of_alias(node, alias)
         if meaning is not None:
-            raise self._ungrouped(node, meaning[1].sql)
+            raise self._ungrouped(node, meaning.column.value.sql)
         if first == "window":
             return self._bound(node, node.parts[1:])
         raise self.rows.unknown(node)

@@ -11,11 +11,11 @@ from typing import Final
 from weft.algebra.aggregate import MOMENTS, Aggregate, result_type
 from weft.algebra.scalar import Expression, Value, conjunction
 from weft.algebra.types import BIGINT, BOOLEAN, SqlType, is_key, is_ordered
-from weft.sql.binding.coercion import number
-from weft.sql.binding.rows import IN_ARGUMENT, IN_FILTER, Rows
 from weft.sql.fallback import Unshared
 from weft.sql.reading.functions import AGGREGATES
 from weft.sql.reading.syntax import Constant, Function, Number, String, SyntaxNode
+from weft.sql.scopes.rows import IN_ARGUMENT, IN_FILTER, Rows
+from weft.sql.typing.coercion import number
 
 _ONE_ARGUMENT: Final = frozenset({"sum", "avg", "min", "max", "bool_and", "bool_or", *MOMENTS})
 _DISTINCT_CHANGES_NOTHING: Final = frozenset({"min", "max", "bool_and", "bool_or"})

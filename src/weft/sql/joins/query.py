@@ -1,0 +1,85 @@
+"""Binds a filter or a join: inputs, predicates, result columns.
+
+Refused: inputs that no condition connects (unless CROSS JOIN says that this is meant), more than fifteen
+inputs, tables alone. Unshared for now: result columns that may raise, or of nested types.
+"""
+
+from __future__ import annotations
+
+from weft.algebra.network.query import JoinInput, JoinQuery
+from weft.algebra.predicates import PredicateSet
+from weft.algebra.query import OutputColumn
+from weft.algebra.types import is_ordered
+from weft.sql.fallback import Unshared
+from weft.sql.joins.conditions import predicates, with_names
+from weft.sql.reading.syntax import Select, SyntaxNode
+from weft.sql.scopes.projection import Projection
+from weft.sql.scopes.rows import Rows
+from weft.sql.scopes.scope import Column
+from weft.sql.scopes.sources import Sources
+
+
+def join_query(name: str, query_id: str, select: Select, sources: Sources) -> JoinQuery:
+    """The bound form of a SELECT without aggregates."""
+    rows = sources.rows(select, {})
+    columns = _columns(select, rows)
+    _check_streams(sources)
+    conditions = predicates(sources, rows)
+    _check_connected(sources, conditions)
+    return JoinQuery(
+        query_id,
+        name,
+        sources.source.text,
+        tuple(JoinInput(entry.relation, entry.alias) for entry in sources.read),
+        conditions,
+        columns,
+        select.distinct_at is not None,
+    )
+
+
+def _columns(select: Select, rows: Rows) -> tuple[OutputColumn, ...]:
+    columns: list[OutputColumn] = []
+    taken: set[str] = set()
+    for column, node in Projection(rows).columns(select.items):
+        if column.name.lower() in taken:
+            detail = f"two result columns are called '{column.name}'; give one of them an alias"
+            raise rows.source.error("DUPLICATE_COLUMN", node.start, detail=detail)
+        taken.add(column.name.lower())
+        columns.append(_output(column, node, rows))
+    return tuple(columns)
+
+
+def _output(column: Column, node: SyntaxNode, rows: Rows) -> OutputColumn:
+    if not is_ordered(column.type):
+        raise Unshared(f"a result column of type {column.type} has no shared form", node.start)
+    if column.value.can_raise or column.value.scalar is None:
+        text = rows.source.slice(node.start, node.stop)
+        raise Unshared(f"a result column may raise an error on some rows: {text}", node.start)
+    return OutputColumn(
+        column.name, column.type, with_names(column.value.scalar, column.reads, node)
+    )
+
+
+def _check_streams(sources: Sources) -> None:
+    """Raises if all inputs are tables."""
+    if not any(sources.inputs.find_stream(entry.relation) for entry in sources.read):
+        first = sources.read[0]
+        sources.inputs.stream(sources.source, first.relation, first.at)
+
+
+def _check_connected(sources: Sources, conditions: PredicateSet) -> None:
+    """Raises if the inputs fall into parts that no condition connects."""
+    if conditions.never:
+        return
+    part_of = list(range(len(sources.read)))
+    edges = [sorted(predicate.slots) for predicate in conditions.predicates]
+    for first, *others in [*(edge for edge in edges if edge), *map(list, sources.crossed)]:
+        for other in others:
+            kept, gone = part_of[first], part_of[other]
+            part_of = [kept if part == gone else part for part in part_of]
+    for slot, entry in enumerate(sources.read):
+        if part_of[slot] != part_of[0]:
+            left = [entry.alias for entry, part in zip(sources.read, part_of) if part == part_of[0]]
+            raise sources.source.error(
+                "CARTESIAN", entry.at, left=", ".join(left), right=entry.alias
+            )

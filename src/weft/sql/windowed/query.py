@@ -1,0 +1,151 @@
+"""Binds a windowed aggregate: window, keys, predicate, aggregates, outputs.
+
+The result is free of the text's spelling: queries that differ in case, spacing, quoting, qualification,
+in subqueries that only rename, or in names of equal aggregates have equal keys, predicates and
+aggregates.
+"""
+
+from __future__ import annotations
+
+from weft.algebra import numbered
+from weft.algebra.plan import query_columns
+from weft.algebra.query import OutputColumn, Query, StreamSchema, quote
+from weft.algebra.scalar import Expression
+from weft.algebra.types import BIGINT, TIMESTAMP, is_key
+from weft.algebra.window import Window
+from weft.sql.fallback import Unshared
+from weft.sql.reading.syntax import FieldAccess, Function, Name, Number, Select, SyntaxNode
+from weft.sql.scopes.names import output_name
+from weft.sql.scopes.projection import first_aggregate
+from weft.sql.scopes.rows import Rows, where
+from weft.sql.scopes.sources import Sources
+from weft.sql.typing.coercion import number
+from weft.sql.windowed.outputs import Outputs
+from weft.sql.windowed.windows import bracket_window, window_of
+
+
+def windowed_query(name: str, query_id: str, select: Select, sources: Sources) -> Query:
+    """The bound form of a SELECT that groups by a window."""
+    rows = sources.rows(select, {})
+    stream = _only_stream(sources)
+    rows.time = stream.time
+    if select.distinct_at is not None:
+        raise Unshared(
+            "SELECT DISTINCT with aggregates has no shared form",
+            select.distinct_at,
+            "GROUP BY the columns and a window instead",
+        )
+    window, keys = _grouping(select, rows)
+    predicate = where([(condition.rows, condition.node) for condition in sources.conditions])
+    if predicate is not None and predicate.sql == "true":
+        predicate = None
+    counts_rows = select.bracket is not None and select.bracket.rows
+    outputs = Outputs(rows, window, keys, counts_rows)
+    columns: list[OutputColumn] = []
+    taken: set[str] = set()
+    for item in select.items:
+        value, type_ = outputs.select(item.node, item.alias)
+        label = output_name(item, outputs)
+        if label.lower() in taken:
+            raise rows.source.error(
+                "DUPLICATE_COLUMN",
+                item.node.start,
+                detail=f"two result columns are called '{label}'; give one of them an alias",
+            )
+        taken.add(label.lower())
+        columns.append(OutputColumn(label, type_, value))
+    having = None if select.having is None else outputs.having(select.having)
+    query = Query(
+        query_id,
+        name,
+        rows.source.text,
+        numbered.numbered_name(stream.name) if counts_rows else stream.name,
+        window,
+        keys,
+        predicate,
+        tuple(outputs.aggregates),
+        having,
+        tuple(columns),
+        BIGINT if counts_rows else TIMESTAMP,
+    )
+    problem = numbered.problem(stream, query_columns(query)) if counts_rows else None
+    if problem is not None and select.bracket is not None:
+        raise rows.source.error("UNSUPPORTED", select.bracket.at, detail=problem)
+    return query
+
+
+def _only_stream(sources: Sources) -> StreamSchema:
+    """The stream that the query reads, if it reads nothing else."""
+    first, *others = sources.read
+    if others:
+        raise Unshared("a windowed aggregate over a join has no shared form yet", others[0].at)
+    return sources.inputs.stream(sources.source, first.relation, first.at)
+
+
+def _grouping(select: Select, rows: Rows) -> tuple[Window, tuple[Expression, ...]]:
+    windows: list[tuple[Window, int]] = []
+    if select.bracket is not None:
+        windows.append((bracket_window(select.bracket), select.bracket.at))
+    keys: dict[str, Expression] = {}
+    for written in select.group:
+        node = _group_node(written, select, rows)
+        if isinstance(node, Function) and node.name == "window":
+            windows.append((window_of(node, rows), written.start))
+            continue
+        if isinstance(node, FieldAccess) and isinstance(node.base, Function):
+            if node.base.name == "window":
+                raise Unshared(
+                    "grouping by a bound of the window has no shared form",
+                    node.start,
+                    f"GROUP BY window(…), and select window.{node.name}",
+                )
+        key = rows.expression(node, "in GROUP BY")
+        if not is_key(key.type):
+            raise Unshared(f"grouping by a {key.type} has no shared form", written.start)
+        keys.setdefault(key.sql, key)
+    for window, at in windows[1:]:
+        if window != windows[0][0] or select.bracket is not None:
+            raise rows.source.error("SEVERAL_WINDOWS", at)
+    if not windows:
+        raise _no_window(select, rows, keys)
+    return windows[0][0], tuple(keys.values())
+
+
+def _group_node(node: SyntaxNode, select: Select, rows: Rows) -> SyntaxNode:
+    """The expression that an ordinal or an alias in GROUP BY stands for."""
+    if isinstance(node, Number):
+        _, position = number(node.text)
+        if not isinstance(position, int) or isinstance(position, bool):
+            return node
+        if not 1 <= position <= len(select.items):
+            detail = f"GROUP BY {position}, but the select list has {len(select.items)} columns"
+            raise rows.source.error("INVALID_QUERY", node.start, detail=detail)
+        item = select.items[position - 1].node
+        if first_aggregate(item) is not None:
+            detail = f"GROUP BY {position} is an aggregate"
+            raise rows.source.error("INVALID_QUERY", node.start, detail=detail)
+        return item
+    if isinstance(node, Name) and rows.find(node) is None and len(node.parts) == 1:
+        alias = node.parts[0].lower()
+        for candidate in select.items:
+            if candidate.alias is not None and candidate.alias.lower() == alias:
+                return candidate.node
+    return node
+
+
+def _no_window(select: Select, rows: Rows, keys: dict[str, Expression]) -> Exception:
+    """Why a query without a window is an error, or is left to Spark."""
+    if quote(rows.time) in keys:
+        return Unshared(
+            "grouping by the event time itself has no shared form",
+            advice=f"group by window({rows.time}, …)",
+        )
+    for root in select.roots():
+        aggregate = first_aggregate(root)
+        if aggregate is not None or select.group:
+            at = select.group_at if select.group_at is not None else root.start
+            if select.group_at is None and aggregate is not None:
+                at = aggregate.start
+            example = f"window({rows.time}, '1 minute')"
+            return rows.source.error("NO_WINDOW", at, detail=f"add {example}")
+    return rows.source.error("NO_WINDOW", 0, detail=f"add window({rows.time}, '1 minute')")
