@@ -1,0 +1,70 @@
+"""The network generator: from a plan and changes of its queries to the next plan (ARGUS, section 5).
+
+`with_queries` is for many changes at once; `added` and `dropped` are for one. Each gives a new plan and
+brings the index along. An index that does not hold the given plan is rebuilt first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from weft.algebra.network.plan import NetworkPlan
+from weft.algebra.network.query import JoinQuery
+from weft.algebra.query import StreamSchema
+from weft.optimizer.network.estimate import Estimate, HeuristicEstimate
+from weft.optimizer.network.index import NetworkIndex
+from weft.optimizer.network.network import Network
+from weft.optimizer.network.options import Options
+from weft.optimizer.network.sharing import add_query
+
+
+def with_queries(
+    plan: NetworkPlan,
+    queries: Sequence[JoinQuery],
+    dropped: Collection[str],
+    streams: Sequence[StreamSchema],
+    index: NetworkIndex,
+    options: Options,
+    estimate: Estimate,
+) -> NetworkPlan:
+    """The plan after queries were dropped (by id) and others added."""
+    network = opened(plan, index, estimate)
+    network.put_streams(streams)
+    for query_id in dropped:
+        network.drop(query_id)
+    for query in queries:
+        add_query(network, query, options)
+    changed = network.frozen()
+    index.settle(changed)
+    return changed
+
+
+def added(
+    plan: NetworkPlan,
+    query: JoinQuery,
+    streams: Sequence[StreamSchema],
+    index: NetworkIndex,
+    options: Options,
+    estimate: Estimate,
+) -> NetworkPlan:
+    """The plan with one more query."""
+    return with_queries(plan, [query], (), streams, index, options, estimate)
+
+
+def dropped(plan: NetworkPlan, query_ids: Collection[str], index: NetworkIndex) -> NetworkPlan:
+    """The plan without some queries and the nodes that only they needed."""
+    return with_queries(plan, (), query_ids, (), index, Options(), HeuristicEstimate())
+
+
+def rebuilt(plan: NetworkPlan, index: NetworkIndex) -> None:
+    """Fill an index from a plan, whatever it held before."""
+    index.clear()
+    index.add(Network(plan, index, HeuristicEstimate()).entries)
+    index.settle(plan)
+
+
+def opened(plan: NetworkPlan, index: NetworkIndex, estimate: Estimate) -> Network:
+    """A plan's network, to be changed, with an index that holds it."""
+    if not index.holds(plan):
+        rebuilt(plan, index)
+    return Network(plan, index, estimate)

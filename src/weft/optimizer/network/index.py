@@ -1,0 +1,117 @@
+"""What the search for shared nodes asks of an index, and an index that answers by looking at all.
+
+A *scope* names the ancestors whose rows a predicate set is about: the SVOA of selections, the two JVOAs
+of joins. An index may leave out nodes that a probe implies (the system catalog bounds how many it
+looks at); it never names one that the probe does not imply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from weft.algebra.network.plan import NetworkNode, NetworkPlan
+from weft.algebra.predicates import PredicateSet
+from weft.optimizer.network.topology import Topology
+
+
+class Probe(NamedTuple):
+    """Predicates on the rows of a scope."""
+
+    scope: str
+    predicates: PredicateSet
+
+
+class Entry(NamedTuple):
+    """A selection or join with its place."""
+
+    node: NetworkNode
+    topology: Topology
+
+    @property
+    def probe(self) -> Probe:
+        """Under what it is searched."""
+        if self.node.kind == "join":
+            return Probe(join_scope(*self.topology.jvoas), self.topology.jvoa_predicates)
+        return Probe(selection_scope(self.topology.svoa), self.topology.svoa_predicates)
+
+
+def selection_scope(svoa: str) -> str:
+    return svoa
+
+
+def join_scope(left: str, right: str) -> str:
+    return f"{left} {right}"
+
+
+class NetworkIndex(Protocol):
+    """The predicates and topology of a network, for look-ups."""
+
+    def implied(self, probes: Sequence[Probe]) -> list[tuple[str, ...]]:
+        """For every probe the nodes of its scope that have all rows that pass it, and maybe more."""
+        ...
+
+    def implying(self, probe: Probe) -> tuple[str, ...]:
+        """Nodes of a probe's scope all of whose rows pass it."""
+        ...
+
+    def add(self, entries: Iterable[Entry]) -> None: ...
+
+    def remove(self, nodes: Collection[str]) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def holds(self, plan: NetworkPlan) -> bool:
+        """Whether the index is that of this plan."""
+        ...
+
+    def settle(self, plan: NetworkPlan) -> None:
+        """The changes since the last call lead to this plan: record the rest of it."""
+        ...
+
+
+class ScanIndex:
+    """An index in memory that looks at every node of a scope: for small networks, and for tests."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[str, dict[str, PredicateSet]] = {}
+        self._scope_of: dict[str, str] = {}
+        self._plan: NetworkPlan | None = None
+
+    def implied(self, probes: Sequence[Probe]) -> list[tuple[str, ...]]:
+        return [
+            tuple(
+                node
+                for node, predicates in self._scopes.get(probe.scope, {}).items()
+                if probe.predicates.implies(predicates)
+            )
+            for probe in probes
+        ]
+
+    def implying(self, probe: Probe) -> tuple[str, ...]:
+        return tuple(
+            node
+            for node, predicates in self._scopes.get(probe.scope, {}).items()
+            if predicates.implies(probe.predicates)
+        )
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            scope, predicates = entry.probe
+            self._scopes.setdefault(scope, {})[entry.node.id] = predicates
+            self._scope_of[entry.node.id] = scope
+
+    def remove(self, nodes: Collection[str]) -> None:
+        for node in nodes:
+            del self._scopes[self._scope_of.pop(node)][node]
+
+    def clear(self) -> None:
+        self._scopes.clear()
+        self._scope_of.clear()
+        self._plan = None
+
+    def holds(self, plan: NetworkPlan) -> bool:
+        return self._plan is plan
+
+    def settle(self, plan: NetworkPlan) -> None:
+        self._plan = plan

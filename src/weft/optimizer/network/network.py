@@ -1,0 +1,250 @@
+"""A network under construction: nodes are added and released, columns follow what is read.
+
+A plan is immutable; this is what many changes are made on before it is frozen to a plan once.
+
+Columns are minimal (ARGUS, section 5.3). A node counts how many of its children and queries read each
+of its columns. The first reader of a column makes the node read it from its parents, and so on up to
+the sources: chained projection enrichment. The last reader takes it away again.
+
+Order (section 4.2): a join is one level above its higher parent, a selection comes SEQUENCE_STEP after
+its parent on the same level. A selection between two nodes gets the mean of both; where there is no
+room, the lower one moves down with all its selections.
+
+Time: opening and freezing look at every node once; a change costs what it touches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+
+from weft.algebra.network.plan import SEQUENCE_STEP, Feed, NetworkNode, NetworkPlan, ordered
+from weft.algebra.network.query import JoinQuery
+from weft.algebra.predicates import PredicateSet
+from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
+from weft.algebra.query import StreamSchema
+from weft.optimizer.network.estimate import Estimate, size
+from weft.optimizer.network.index import Entry, NetworkIndex
+from weft.optimizer.network.topology import Topology, topology
+
+
+def number_of(node: str) -> int:
+    """The number in a node's id: nodes are numbered in the order of their making."""
+    return int(node[1:])
+
+
+class Network:
+    """Nodes, feeds and queries that can be changed. Holds what the index holds at every moment."""
+
+    def __init__(self, plan: NetworkPlan, index: NetworkIndex, estimate: Estimate) -> None:
+        self.index = index
+        self.estimate = estimate
+        self.first_new = plan.next_id
+        """Nodes from this number on are new: they have no history yet."""
+        self._version = plan.version
+        self._next_id = plan.next_id
+        self._streams = dict(plan.stream_by_name)
+        self._queries = dict(plan.query_by_id)
+        self._feeds = dict(plan.feed_by_query)
+        self._nodes: dict[str, NetworkNode] = {}
+        self._places: dict[str, Topology] = {}
+        self._sources: dict[str, str] = {}
+        self._children: dict[str, set[str]] = {}
+        self._fed: Counter[str] = Counter()
+        self._reads: dict[str, Counter[str]] = {}
+        self._sizes: dict[str, float] = {}
+        self._changed: set[str] = set()
+        for node in plan.nodes:
+            self._attach(node)
+        for feed in plan.feeds:
+            self._fed[feed.node] += 1
+            self._read(feed.node, self._outputs(feed))
+        self._changed.clear()
+
+    @property
+    def entries(self) -> Iterator[Entry]:
+        """All nodes that can be searched."""
+        for node in self._nodes.values():
+            if node.kind != "source":
+                yield Entry(node, self._places[node.id])
+
+    def node(self, node: str) -> NetworkNode:
+        return self._nodes[node]
+
+    def place(self, node: str) -> Topology:
+        return self._places[node]
+
+    def children(self, node: str) -> frozenset[str]:
+        return frozenset(self._children[node])
+
+    def is_new(self, node: str) -> bool:
+        """Whether a node was made since the network was opened."""
+        return number_of(node) >= self.first_new
+
+    def size(self, node: str) -> float:
+        """The estimated rows of a node."""
+        if node not in self._sizes:
+            relations = self._nodes[node].relations
+            self._sizes[node] = size(self.estimate, relations, self._places[node].holds)
+        return self._sizes[node]
+
+    def source(self, relation: str) -> str:
+        """The node of a stream or table, made where there is none."""
+        if relation not in self._sources:
+            self._attach(NetworkNode(self._new_id(), "source", (), (relation,)))
+        return self._sources[relation]
+
+    def add_selection(self, parent: str, predicates: PredicateSet) -> str:
+        above = self._nodes[parent]
+        return self._add(
+            NetworkNode(
+                self._new_id(),
+                "selection",
+                (parent,),
+                above.relations,
+                predicates,
+                above.level,
+                above.sequence + SEQUENCE_STEP,
+            )
+        )
+
+    def add_join(self, left: str, right: str, predicates: PredicateSet) -> str:
+        one, other = self._nodes[left], self._nodes[right]
+        return self._add(
+            NetworkNode(
+                self._new_id(),
+                "join",
+                (left, right),
+                one.relations + other.relations,
+                predicates,
+                1 + max(one.level, other.level),
+            )
+        )
+
+    def feed(self, query: JoinQuery, node: str, slots: tuple[int, ...]) -> None:
+        """The query's rows are those of a node."""
+        feed = Feed(query.id, node, slots)
+        self._queries[query.id] = query
+        self._feeds[query.id] = feed
+        self._fed[node] += 1
+        self._read(node, self._outputs(feed))
+
+    def drop(self, query: str) -> None:
+        """Without a query, and without the nodes that only it needed."""
+        feed = self._feeds[query]
+        self._unread(feed.node, self._outputs(feed))
+        del self._feeds[query], self._queries[query]
+        self._fed[feed.node] -= 1
+        self.release(feed.node)
+
+    def release(self, node: str) -> None:
+        """Remove a node if nobody needs it, then its parents if nobody else needs them."""
+        if node not in self._nodes or self._fed[node] or self._children[node]:
+            return
+        gone = self._nodes[node]
+        for parent, names in self._parent_reads(gone, gone.predicates.names):
+            self._unread(parent, names)
+        self._detach(gone)
+        for parent in dict.fromkeys(gone.parents):
+            self.release(parent)
+
+    def put_streams(self, streams: Iterable[StreamSchema]) -> None:
+        self._streams.update({stream.name: stream for stream in streams})
+
+    def frozen(self) -> NetworkPlan:
+        """The network as a plan, one version after the plan before."""
+        for changed in self._changed & self._nodes.keys():
+            columns = tuple(sorted(name for name, n in self._reads[changed].items() if n))
+            self._nodes[changed] = replace(self._nodes[changed], columns=columns)
+        self._changed.clear()
+        self._version += 1
+        self.first_new = self._next_id
+        return NetworkPlan(
+            self._version,
+            tuple(stream for name, stream in self._streams.items() if name in self._sources),
+            tuple(self._queries.values()),
+            ordered(self._nodes.values()),
+            tuple(self._feeds.values()),
+            self._next_id,
+        )
+
+    def _new_id(self) -> str:
+        self._next_id += 1
+        return f"n{self._next_id - 1}"
+
+    def _add(self, node: NetworkNode) -> str:
+        self._attach(node)
+        self.index.add([Entry(node, self._places[node.id])])
+        return node.id
+
+    def _attach(self, node: NetworkNode) -> None:
+        """Take up a node whose parents are there."""
+        above = [self._places[parent] for parent in node.parents]
+        left_slots = len(self._nodes[node.parents[0]].relations) if node.parents else 0
+        self._nodes[node.id] = node
+        self._places[node.id] = topology(node, above, left_slots)
+        self._children[node.id] = set()
+        self._reads[node.id] = Counter()
+        self._changed.add(node.id)
+        if node.kind == "source":
+            self._sources[node.relations[0]] = node.id
+        for parent in node.parents:
+            self._children[parent].add(node.id)
+        for parent, names in self._parent_reads(node, node.predicates.names):
+            self._read(parent, names)
+
+    def _detach(self, node: NetworkNode) -> None:
+        if node.kind == "source":
+            del self._sources[node.relations[0]]
+        else:
+            self.index.remove([node.id])
+        for parent in node.parents:
+            self._children[parent].discard(node.id)
+        for by_node in (self._nodes, self._places, self._children, self._reads, self._fed):
+            by_node.pop(node.id, None)
+        self._sizes.pop(node.id, None)
+
+    def _outputs(self, feed: Feed) -> set[str]:
+        """The columns of a feed's node that its query puts out."""
+        query = self._queries[feed.query]
+        slots = dict(enumerate(feed.slots))
+        names = frozenset[str]().union(*(names_in(column.value) for column in query.columns))
+        return {moved_name(name, slots) for name in names}
+
+    def _read(self, node: str, names: Collection[str]) -> None:
+        """Someone reads these columns of a node, which may not have them yet."""
+        reads = self._reads[node]
+        first = [name for name in names if not reads[name]]
+        reads.update(names)
+        if first:
+            self._changed.add(node)
+            for parent, wanted in self._parent_reads(self._nodes[node], first):
+                self._read(parent, wanted)
+
+    def _unread(self, node: str, names: Collection[str]) -> None:
+        reads = self._reads[node]
+        reads.subtract(names)
+        last = [name for name in names if not reads[name]]
+        if last:
+            self._changed.add(node)
+            for parent, unwanted in self._parent_reads(self._nodes[node], last):
+                self._unread(parent, unwanted)
+
+    def _parent_reads(
+        self, node: NetworkNode, names: Collection[str]
+    ) -> list[tuple[str, list[str]]]:
+        """Columns of a node as columns of its parents."""
+        if node.kind == "source" or not names:
+            return []
+        if node.kind == "selection":
+            return [(node.parents[0], list(names))]
+        left, right = node.parents
+        left_slots = len(self._nodes[left].relations)
+        of_left = [name for name in names if slot_of(name) < left_slots]
+        of_right = [
+            column_name(slot_of(name) - left_slots, plain_name(name))
+            for name in names
+            if slot_of(name) >= left_slots
+        ]
+        return [(left, of_left), (right, of_right)]

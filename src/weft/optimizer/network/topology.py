@@ -1,0 +1,53 @@
+"""From which ancestors a node's rows come, and which predicates lie in between.
+
+ARGUS, section 6.5. A node's *SVOA* is the closest source or join at or above it; a join's *JVOAs* are
+the SVOAs of its parents. Predicates of a node are named by its own slots, so the conversions between
+DPredSet, SVOAPredSet and JVOAPredSet are conjunctions, with the right parent's slots moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weft.algebra.network.plan import NetworkNode
+from weft.algebra.predicates import TRUE, PredicateSet
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A node's place in the network."""
+
+    svoa: str
+    svoa_predicates: PredicateSet
+    """Which rows of its SVOA it has."""
+    jvoas: tuple[str, ...]
+    """The JVOAs of its SVOA: two for joins, none for sources."""
+    jvoa_predicates: PredicateSet
+    """Which pairs of its JVOAs' rows it has."""
+    holds: PredicateSet
+    """Which rows of the product of its sources it has."""
+
+
+def topology(node: NetworkNode, parents: Sequence[Topology], left_slots: int) -> Topology:
+    """The place of a node below its parents; `left_slots` is the number of its left parent's."""
+    if node.kind == "source":
+        return Topology(node.id, TRUE, (), TRUE, TRUE)
+    if node.kind == "selection":
+        (parent,) = parents
+        return Topology(
+            parent.svoa,
+            parent.svoa_predicates & node.predicates,
+            parent.jvoas,
+            parent.jvoa_predicates & node.predicates,
+            parent.holds & node.predicates,
+        )
+    left, right = parents
+    shift = {slot: slot + left_slots for slot in range(len(node.relations) - left_slots)}
+    return Topology(
+        node.id,
+        TRUE,
+        (left.svoa, right.svoa),
+        left.svoa_predicates & right.svoa_predicates.moved(shift) & node.predicates,
+        left.holds & right.holds.moved(shift) & node.predicates,
+    )

@@ -1,0 +1,136 @@
+"""The network generator: every query's rows come out of a network that shares what it can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.networks import (
+    STREAMS,
+    Row,
+    direct_rows,
+    join_queries,
+    network_rows,
+    relation_rows,
+)
+
+from weft.algebra.network.plan import NetworkPlan
+from weft.algebra.network.query import JoinQuery
+from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
+from weft.optimizer.network.estimate import HeuristicEstimate
+from weft.optimizer.network.generate import with_queries
+from weft.optimizer.network.index import ScanIndex
+from weft.optimizer.network.options import Options
+
+ESTIMATE = HeuristicEstimate()
+OPTIONS = {
+    "all sharing": Options(),
+    "no join sharing": Options(share_joins=False),
+    "no canonicalization": Options(canonicalize=False),
+    "match-plan": Options(strategy="match-plan"),
+    "match-plan, no canonicalization": Options(strategy="match-plan", canonicalize=False),
+    "selections always before joins": Options(materialize_below=1.1),
+    "selections never before joins": Options(materialize_below=0.0),
+}
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> list[tuple[list[JoinQuery], list[str]]]:
+    """Batches of new queries and of queries to drop."""
+    batches: list[tuple[list[JoinQuery], list[str]]] = []
+    live: list[str] = []
+    number = 0
+    for _ in range(draw(st.integers(1, 4))):
+        gone = draw(st.lists(st.sampled_from(live), unique=True)) if live else []
+        new = []
+        for _ in range(draw(st.integers(0, 4))):
+            new.append(draw(join_queries(f"q@{number}")))
+            number += 1
+        live = [name for name in live if name not in gone] + [query.id for query in new]
+        batches.append((new, gone))
+    return batches
+
+
+def columns_in_use(plan: NetworkPlan) -> dict[str, set[str]]:
+    """The columns that children and queries read, found from the last node to the first."""
+    reads: dict[str, set[str]] = {node.id: set() for node in plan.nodes}
+    for feed in plan.feeds:
+        for column in plan.query_by_id[feed.query].columns:
+            for name in names_in(column.value):
+                reads[feed.node].add(moved_name(name, dict(enumerate(feed.slots))))
+    for node in reversed(plan.nodes):
+        for name in reads[node.id] | node.predicates.names:
+            if node.kind == "selection":
+                reads[node.parents[0]].add(name)
+            elif node.kind == "join":
+                left, right = node.parents
+                slots = len(plan.node_by_id[left].relations)
+                if slot_of(name) < slots:
+                    reads[left].add(name)
+                else:
+                    reads[right].add(column_name(slot_of(name) - slots, plain_name(name)))
+    return reads
+
+
+def check_invariants(plan: NetworkPlan) -> None:
+    seen: dict[str, int] = {}
+    used = {feed.node for feed in plan.feeds} | {p for node in plan.nodes for p in node.parents}
+    columns = columns_in_use(plan)
+    for position, node in enumerate(plan.nodes):
+        assert all(parent in seen for parent in node.parents), "parents come first"
+        parents = [plan.node_by_id[parent] for parent in node.parents]
+        assert node.id in used, "no node without use"
+        assert set(node.columns) == columns[node.id]
+        if node.kind == "join":
+            assert node.level == 1 + max(parent.level for parent in parents)
+            assert node.relations == parents[0].relations + parents[1].relations
+        elif node.kind == "selection":
+            assert node.level == parents[0].level
+            assert node.sequence > parents[0].sequence
+            assert node.predicates.predicates
+        else:
+            assert (node.level, node.sequence) == (0, 0)
+        seen[node.id] = position
+    assert len({node.relations for node in plan.nodes if node.kind == "source"}) == sum(
+        node.kind == "source" for node in plan.nodes
+    )
+    read = {entry.relation for query in plan.queries for entry in query.inputs}
+    assert {node.relations[0] for node in plan.nodes if node.kind == "source"} == read
+    assert {stream.name for stream in plan.streams} == read
+    assert {feed.query for feed in plan.feeds} == {query.id for query in plan.queries}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+@settings(max_examples=40, deadline=None)
+@given(batches=changes(), relations=relation_rows())
+def test_every_query_gets_its_rows_whatever_is_added_and_dropped(
+    options: Options,
+    batches: list[tuple[list[JoinQuery], list[str]]],
+    relations: dict[str, list[Row]],
+) -> None:
+    plan, index = NetworkPlan(0), ScanIndex()
+    ids: set[str] = set()
+    for new, gone in batches:
+        before = {node.id for node in plan.nodes}
+        plan = with_queries(plan, new, gone, STREAMS, index, options, ESTIMATE)
+        check_invariants(plan)
+        fresh = {node.id for node in plan.nodes} - before
+        assert not fresh & ids, "ids are never used again"
+        ids |= fresh
+        expected = {query.id: direct_rows(query, relations) for query in plan.queries}
+        assert network_rows(plan, relations) == expected
+
+
+@settings(max_examples=30, deadline=None)
+@given(batches=changes())
+def test_without_queries_nothing_is_left(
+    batches: list[tuple[list[JoinQuery], list[str]]],
+) -> None:
+    plan, index = NetworkPlan(0), ScanIndex()
+    for new, gone in batches:
+        plan = with_queries(plan, new, gone, STREAMS, index, Options(), ESTIMATE)
+    everything = [query.id for query in plan.queries]
+    empty = with_queries(plan, [], everything, STREAMS, index, Options(), ESTIMATE)
+    assert empty == replace(NetworkPlan(plan.version + 1), next_id=plan.next_id)

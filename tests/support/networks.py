@@ -1,0 +1,231 @@
+"""Join queries made by hand or at random, and a network evaluated row by row: the oracle of networks.
+
+Rows are mappings from a relation's columns to integers or None. A node's rows carry the numbers of
+the source rows that they are made of, and only the columns that the node says it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from hypothesis import strategies as st
+
+from weft.algebra.condition import Bound, Values
+from weft.algebra.network.plan import NetworkNode, NetworkPlan
+from weft.algebra.network.query import JoinInput, JoinQuery
+from weft.algebra.predicates import Linear, LiteralPredicate, OrPredicate, PredicateSet
+from weft.algebra.predicates.predicate_set import all_of, any_of
+from weft.algebra.predicates.slots import column_name, names_in, plain_name, slot_of
+from weft.algebra.query import Field, OutputColumn, StreamSchema
+from weft.algebra.scalar import Ref
+
+Row = Mapping[str, int | None]
+COLUMNS = ("a", "b", "c")
+STREAMS = tuple(
+    StreamSchema(name, tuple(Field(column, "bigint") for column in COLUMNS), "a", 0)
+    for name in ("F", "G")
+)
+
+
+def ref(name: str) -> Ref:
+    return Ref(name, "bigint")
+
+
+def linear(**terms: int) -> Linear:
+    """`linear(a0=1, b1=-1)` is `0.a - 1.b`."""
+    pairs = sorted((column_name(int(key[-1]), key[:-1]), factor) for key, factor in terms.items())
+    sign = 1 if pairs[0][1] > 0 else -1
+    return Linear(tuple((sign * factor, ref(name)) for name, factor in pairs))
+
+
+def between(low: int | None, high: int | None, *, null: bool = False) -> Values:
+    """The integers from `low` to `high`, both included."""
+    return Values(
+        ((None if low is None else Bound(low), None if high is None else Bound(high + 1)),), null
+    )
+
+
+def literal(subject: Linear, low: int | None, high: int | None) -> OrPredicate:
+    return any_of([LiteralPredicate(subject, between(low, high))])
+
+
+def join_query(
+    query_id: str, relations: Sequence[str], predicates: PredicateSet, outputs: Sequence[str] = ()
+) -> JoinQuery:
+    inputs = tuple(JoinInput(relation, f"r{slot}") for slot, relation in enumerate(relations))
+    names = outputs or [column_name(slot, "a") for slot in range(len(relations))]
+    columns = tuple(OutputColumn(name, "bigint", ref(name)) for name in names)
+    return JoinQuery(query_id, query_id, "", inputs, predicates, columns)
+
+
+def subject_value(subject: Any, row: Row) -> int | None:
+    assert isinstance(subject, Linear)
+    total = 0
+    for factor, column in subject.terms:
+        value = row[column.name]
+        if value is None:
+            return None
+        total += factor * value
+    return total
+
+
+def contains(values: Values, value: int | None) -> bool:
+    if value is None:
+        return values.null
+    for low, high in values.intervals:
+        above = low is None or value >= int(str(low.value))
+        below = high is None or value < int(str(high.value))
+        if above and below:
+            return True
+    return False
+
+
+def passes(predicates: PredicateSet, row: Row) -> bool:
+    return all(
+        any(contains(lit.values, subject_value(lit.subject, row)) for lit in predicate.literals)
+        for predicate in predicates.predicates
+    )
+
+
+def joined_row(rows: Sequence[Row]) -> dict[str, int | None]:
+    """Rows side by side, with columns named by slot."""
+    return {
+        column_name(slot, column): value
+        for slot, row in enumerate(rows)
+        for column, value in row.items()
+    }
+
+
+def direct_rows(query: JoinQuery, relations: Mapping[str, Sequence[Row]]) -> list[tuple[int, ...]]:
+    """The rows of a query by trying all combinations of its inputs' rows."""
+    inputs = [list(enumerate(relations[entry.relation])) for entry in query.inputs]
+    return sorted(
+        tuple(number for number, _ in combination)
+        for combination in product(*inputs)
+        if passes(query.predicates, joined_row([row for _, row in combination]))
+    )
+
+
+NodeRow = tuple[tuple[int, ...], dict[str, int | None]]
+
+
+def node_rows(
+    plan: NetworkPlan, relations: Mapping[str, Sequence[Row]]
+) -> dict[str, list[NodeRow]]:
+    """The rows of every node, each computed from its parents' rows and columns alone."""
+    rows: dict[str, list[NodeRow]] = {}
+    for node in plan.nodes:
+        parents = [rows[parent] for parent in node.parents]
+        rows[node.id] = [
+            (numbers, {name: values[name] for name in node.columns})
+            for numbers, values in _candidates(node, parents, relations)
+            if passes(node.predicates, values)
+        ]
+    return rows
+
+
+def _candidates(
+    node: NetworkNode, parents: Sequence[list[NodeRow]], relations: Mapping[str, Sequence[Row]]
+) -> list[NodeRow]:
+    if node.kind == "source":
+        stored = enumerate(relations[node.relations[0]])
+        return [((number,), joined_row([row])) for number, row in stored]
+    if node.kind == "selection":
+        return parents[0]
+    left, right = parents
+    return [
+        (
+            numbers + other_numbers,
+            values
+            | {
+                column_name(slot_of(name) + len(numbers), plain_name(name)): value
+                for name, value in other_values.items()
+            },
+        )
+        for numbers, values in left
+        for other_numbers, other_values in right
+    ]
+
+
+def network_rows(
+    plan: NetworkPlan, relations: Mapping[str, Sequence[Row]]
+) -> dict[str, list[tuple[int, ...]]]:
+    """The rows of every query, taken from the node that feeds it."""
+    rows = node_rows(plan, relations)
+    results = {}
+    for feed in plan.feeds:
+        query = plan.query_by_id[feed.query]
+        results[query.id] = sorted(
+            tuple(numbers[slot] for slot in feed.slots) for numbers, _ in rows[feed.node]
+        )
+        for _, values in rows[feed.node]:
+            for column in query.columns:
+                for name in names_in(column.value):
+                    values[column_name(feed.slots[slot_of(name)], plain_name(name))]
+    return results
+
+
+def relation_rows() -> st.SearchStrategy[dict[str, list[dict[str, int | None]]]]:
+    value = st.none() | st.integers(0, 4)
+    row = st.fixed_dictionaries(dict.fromkeys(COLUMNS, value))
+    return st.fixed_dictionaries({stream.name: st.lists(row, max_size=5) for stream in STREAMS})
+
+
+@st.composite
+def or_predicates(draw: st.DrawFn, slots: int) -> OrPredicate:
+    """One or two literals on one slot or on the difference of two."""
+    return any_of(draw(st.lists(literals(slots), min_size=1, max_size=2)))
+
+
+@st.composite
+def literals(draw: st.DrawFn, slots: int) -> LiteralPredicate:
+    column = st.sampled_from(COLUMNS)
+    first = draw(st.integers(0, slots - 1))
+    second = draw(st.integers(0, slots - 1))
+    one, other = column_name(first, draw(column)), column_name(second, draw(column))
+    if one == other or draw(st.integers(0, 3)) == 0:
+        subject = Linear(((1, ref(one)),))
+    else:
+        low_name, high_name = sorted((one, other))
+        subject = Linear(((1, ref(low_name)), (-1, ref(high_name))))
+    low = draw(st.none() | st.integers(-1, 2))
+    width = draw(st.sampled_from([0, 0, 1, 2, None]))
+    high = None if width is None else (0 if low is None else low) + width
+    values = between(low, high, null=draw(st.integers(0, 5)) == 0)
+    if draw(st.integers(0, 6)) == 0:
+        values = ~values
+    return LiteralPredicate(subject, values)
+
+
+@st.composite
+def join_queries(draw: st.DrawFn, query_id: str, most_inputs: int = 3) -> JoinQuery:
+    """Queries that often repeat each other's conditions: constants come from a small set."""
+    relations = draw(st.lists(st.sampled_from(["F", "F", "G"]), min_size=1, max_size=most_inputs))
+    count = len(relations)
+    predicates = list(draw(st.lists(or_predicates(count), max_size=2)))
+    for slot in range(count - 1):
+        if draw(st.integers(0, 9)):
+            names = sorted((f"{slot}.{draw(st.sampled_from('ab'))}", f"{slot + 1}.b"))
+            key = Linear(((1, ref(names[0])), (-1, ref(names[1]))))
+            predicates.append(any_of([LiteralPredicate(key, between(0, 0))]))
+        if draw(st.booleans()):
+            span = linear(**{f"c{slot}": 1, f"c{slot + 1}": -1})
+            predicates.append(any_of([LiteralPredicate(span, between(0, draw(st.integers(0, 3))))]))
+    for slot in range(count):
+        if draw(st.booleans()):
+            low = draw(st.integers(0, 3))
+            predicates.append(literal(linear(**{f"a{slot}": 1}), low, None))
+        if draw(st.integers(0, 2)) == 0:
+            point = draw(st.integers(1, 2))
+            predicates.append(literal(linear(**{f"b{slot}": 1}), point, point))
+    outputs = draw(
+        st.lists(
+            st.builds(column_name, st.integers(0, count - 1), st.sampled_from(COLUMNS)),
+            min_size=1,
+            max_size=3,
+            unique=True,
+        )
+    )
+    return join_query(query_id, relations, all_of(predicates), outputs)
