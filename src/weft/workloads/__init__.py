@@ -3,5 +3,6 @@
 ``bids`` and ``events`` make rows in native Spark expressions, a pure function of the seed and the
 row's number, so every run gives the same rows on any number of cores. ``stored`` keeps them as
 ordered files, one group of files per micro-batch. ``windows`` and ``demo`` are lists of queries in
-plain Python. Measuring lives in ``weft.bench``.
+plain Python. ``fed`` and ``med`` are the workloads of ARGUS: tables made in NumPy, and join queries
+made from ``categories``. Measuring lives in ``weft.bench``.
 """

@@ -15,11 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 Format = Literal["parquet", "csv"]
 _RECIPE = "_recipe.json"
 _FIRST_MODIFIED = 1_700_000_000
+_SPARK_TYPES = {
+    "int32": "int",
+    "int64": "bigint",
+    "double": "double",
+    "string": "string",
+    "bool": "boolean",
+    "date32[day]": "date",
+}
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,37 @@ def store(
     shutil.rmtree(written)
     (folder / _RECIPE).write_text(json.dumps(wanted))
     return stored
+
+
+def store_table(
+    make: Callable[[], pa.Table], folder: Path, rows: int, per_file: int, recipe: str
+) -> StoredStream:
+    """Write an Arrow table of `rows` rows as ordered Parquet files of `per_file` rows each."""
+    if rows % per_file:
+        raise ValueError(f"{rows} rows do not fill files of {per_file} evenly")
+    files = rows // per_file
+    wanted = {"recipe": recipe, "rows": rows, "files": files, "format": "parquet"}
+    if _recipe_of(folder) != wanted or len(list(folder.glob("*.parquet"))) != files:
+        table = make()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for index in range(files):
+            target = folder / f"{index:06d}.parquet"
+            pq.write_table(table.slice(index * per_file, per_file), target)
+            os.utime(target, (_FIRST_MODIFIED + index, _FIRST_MODIFIED + index))
+        (folder / _RECIPE).write_text(json.dumps(wanted))
+    schema = pq.read_schema(folder / "000000.parquet")
+    text = ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
+    return StoredStream(folder, "parquet", text, rows, files)
+
+
+def _spark_type(type_: pa.DataType) -> str:
+    """Spark's name of an Arrow type."""
+    if pa.types.is_decimal(type_):
+        return f"decimal({type_.precision},{type_.scale})"
+    if pa.types.is_timestamp(type_):
+        return "timestamp" if type_.tz else "timestamp_ntz"
+    return _SPARK_TYPES[str(type_)]
 
 
 def _recipe_of(folder: Path) -> object:
