@@ -124,15 +124,16 @@ class Follower:
         last = self._stepper.last
         return last.inputs.get(source.log.stream) if last is not None else None
 
-    def advance(self, spark: SparkSession, own_session: bool) -> bool:
+    def advance(self, session: Callable[[], SparkSession]) -> bool:
         """Take a step if there is something to consume; whether it took one."""
         stepper = self._stepper
         with stepper.lock, stepper.stepping():
             if not self.behind:
                 return False
+            spark = session()
             if stepper.last is not None:
                 check_session(stepper.last, spark)
-            work = StepWork(self._next_batch, "data", spark, None, own_session)
+            work = StepWork(self._next_batch, "data", spark, None)
             stepper.run(work, self._intended(work), lambda intent: Origin(inputs=intent.inputs))
         for source in self._inputs:
             source.released()
