@@ -9,6 +9,9 @@ positions that it has consumed.
 A follower without queries rests: it consumes nothing, and nothing is published for it. When its last
 query is dropped, it takes one more step, which releases what it retains. It takes further steps while
 there is something that was published for it before: otherwise the stream would wait for it for ever.
+
+If its last query is dropped and another one registered, steps in between may have published nothing.
+A follower that cannot go on across such a gap ends a step at the gap, and what it retains is released.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from weft.errors import CheckpointError
-from weft.runtime.checkpoint.commits import Commit, Intent, Position
+from weft.runtime.checkpoint.commits import Commit, Intent, Position, step_name
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.spark_checkpoint import check_session
 from weft.runtime.protocol.step import StepWork
@@ -39,6 +42,26 @@ class Input:
     """To be called after a commit of the follower: what it no longer needs may be deleted."""
     published: Callable[[], bool]
     """Whether the log has published files for the follower that it has not consumed."""
+    without_gap: str = ""
+    """A publication that the follower needs of every step. Its own step ends where the log last stopped
+    publishing it. Empty if gaps do not matter."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a step consumes a log."""
+
+    position: Position
+    watermark: int
+
+
+def last_gap(log: StreamLog, publication: str, after: Position | None) -> Reached | None:
+    """The last step with rows, after a position, that did not publish what a follower needs."""
+    for step in reversed(log.steps_after(after)):
+        if step["kind"] == "data" and publication not in step["publications"]:
+            position = Position(step["sequence"], step_name(step["batch"], step["kind"]))
+            return Reached(position, step["watermark"])
+    return None
 
 
 def consumed_steps(
@@ -140,22 +163,34 @@ class Follower:
         return True
 
     def _intended(self, work: StepWork) -> Callable[[int], Intent]:
+        """Fixes what the step consumes, before its plan: the plan depends on gaps in it."""
+        inputs = {
+            source.log.stream: reached
+            for source in self._inputs
+            if (reached := self._reached(source)) is not None
+        }
+
         def intent(plan_version: int) -> Intent:
-            positions, watermarks = {}, []
-            for source in self._inputs:
-                last = source.last()
-                if last is not None:
-                    positions[source.log.stream] = last.position
-                    watermarks.append(last.watermark)
             before = self._stepper.last.watermark if self._stepper.last else 0
-            complete = len(watermarks) == len(self._inputs)
+            complete = len(inputs) == len(self._inputs)
+            least = min(reached.watermark for reached in inputs.values())
             return Intent(
                 batch=work.batch,
                 plan_version=plan_version,
                 watermark_before=before,
-                watermark=max(before, min(watermarks)) if complete else before,
+                watermark=max(before, least) if complete else before,
                 settings=session_settings(work.spark),
-                inputs=positions,
+                inputs={stream: reached.position for stream, reached in inputs.items()},
             )
 
         return intent
+
+    def _reached(self, source: Input) -> Reached | None:
+        """How far the next step consumes an input; None if it has no commit."""
+        last = source.last()
+        if last is None:
+            return None
+        gap = None
+        if source.without_gap and not self.let_go:
+            gap = last_gap(source.log, source.without_gap, self._consumed(source))
+        return gap or Reached(last.position, last.watermark)
