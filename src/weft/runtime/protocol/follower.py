@@ -48,32 +48,32 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Reached:
-    """How far a step consumes a log."""
+class Gap:
+    """A step with rows that did not publish what a follower needs."""
 
     position: Position
     watermark: int
 
 
-def last_gap(log: StreamLog, publication: str, after: Position | None) -> Reached | None:
-    """The last step with rows, after a position, that did not publish what a follower needs."""
+def last_gap(log: StreamLog, publication: str, after: Position | None) -> Gap | None:
+    """The last gap after a position."""
     for step in reversed(log.steps_after(after)):
         if step["kind"] == "data" and publication not in step["publications"]:
             position = Position(step["sequence"], step_name(step["batch"], step["kind"]))
-            return Reached(position, step["watermark"])
+            return Gap(position, step["watermark"])
     return None
 
 
 def consumed_steps(
-    log: StreamLog, after: Position | None, upto: Position
+    log: StreamLog, after: Position | None, upto: Position, publication: str
 ) -> Sequence[Mapping[str, Any]]:
     """The steps of a log that a follower's step consumes, as stored in the log's commits. A gap is
-    refused, unless it is at the beginning and nothing is published after it: while a follower rests,
-    commits that it has not consumed are pruned."""
+    refused, unless it is at the beginning and the step after it does not publish for the follower:
+    while a follower rests, commits that it has not consumed are pruned."""
     steps = [step for step in log.steps_after(after) if step["sequence"] <= upto.sequence]
     previous = after.sequence if after is not None else -1
     for index, step in enumerate(steps):
-        rested = index == 0 and not step["publications"]
+        rested = index == 0 and publication not in step["publications"]
         if step["sequence"] != previous + 1 and not rested:
             detail = f"step {step['previous']} is missing, which a follower has not consumed"
             raise CheckpointError("DAMAGED", path=log.folder("commits"), detail=detail)
@@ -163,34 +163,32 @@ class Follower:
         return True
 
     def _intended(self, work: StepWork) -> Callable[[int], Intent]:
-        """Fixes what the step consumes, before its plan: the plan depends on gaps in it."""
-        inputs = {
-            source.log.stream: reached
-            for source in self._inputs
-            if (reached := self._reached(source)) is not None
-        }
+        # What the step consumes is fixed before its plan is made, for the plan depends on gaps in it.
+        ends = {source.log.stream: self._end(source) for source in self._inputs}
 
         def intent(plan_version: int) -> Intent:
+            positions, watermarks = {}, []
+            for source in self._inputs:
+                last = ends[source.log.stream]
+                if last is not None:
+                    positions[source.log.stream] = last.position
+                    watermarks.append(last.watermark)
             before = self._stepper.last.watermark if self._stepper.last else 0
-            complete = len(inputs) == len(self._inputs)
-            least = min(reached.watermark for reached in inputs.values())
+            complete = len(watermarks) == len(self._inputs)
             return Intent(
                 batch=work.batch,
                 plan_version=plan_version,
                 watermark_before=before,
-                watermark=max(before, least) if complete else before,
+                watermark=max(before, min(watermarks)) if complete else before,
                 settings=session_settings(work.spark),
-                inputs={stream: reached.position for stream, reached in inputs.items()},
+                inputs=positions,
             )
 
         return intent
 
-    def _reached(self, source: Input) -> Reached | None:
-        """How far the next step consumes an input; None if it has no commit."""
+    def _end(self, source: Input) -> Commit | Gap | None:
+        """The step of an input up to which the follower's next step consumes it."""
         last = source.last()
-        if last is None:
-            return None
-        gap = None
-        if source.without_gap and not self.let_go:
-            gap = last_gap(source.log, source.without_gap, self._consumed(source))
-        return gap or Reached(last.position, last.watermark)
+        if last is None or not source.without_gap or self.let_go:
+            return last
+        return last_gap(source.log, source.without_gap, self._consumed(source)) or last

@@ -116,16 +116,14 @@ class RowsEngine(Generic[OutcomeT]):
         )
         self._numbered = self._waiting(work, files, now, Numbered(first, count, counted=counted))
 
-    def _published(
-        self, intent: Intent, last: Commit | None
-    ) -> tuple[list[Entry], dict[str, int]]:
+    def _published(self, intent: Intent, last: Commit | None) -> tuple[list[Entry], dict[str, int]]:
         """The files that the step consumes, and what their steps counted. If the stream stopped
         publishing in between, nothing waits from before, and only what came after counts."""
         name = self._stream.stream
         after = last.inputs.get(name) if last else None
         files: list[Entry] = []
         counted = {"late_rows": 0, "null_times": 0}
-        for step in consumed_steps(self._stream, after, intent.inputs[name]):
+        for step in consumed_steps(self._stream, after, intent.inputs[name], ROWS):
             if step["kind"] != "data":
                 continue
             if ROWS not in step["publications"]:
