@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +151,7 @@ def test_a_missing_commit_that_a_follower_has_not_consumed_is_noticed(
     write(tmp_path, range(6))
     w = opened(session(spark), tmp_path)
     w.register("each", EACH)
-    with monkeypatch.context() as patched:
-        patched.setattr("weft.runtime.run.follower_run.FollowerRun._advance", lambda _: False)
+    with resting_follower():
         w.start(availableNow=True).awaitTermination(WAIT)
     (tmp_path / "checkpoint/streams/s/commits/000000000003.json").unlink()
     with pytest.raises(weft.WeftError, match="DAMAGED"):
@@ -164,8 +164,7 @@ def test_a_published_file_that_is_missing_is_named(
     write(tmp_path, range(3))
     w = opened(session(spark), tmp_path)
     w.register("each", EACH)
-    with monkeypatch.context() as patched:
-        patched.setattr("weft.runtime.run.follower_run.FollowerRun._advance", lambda _: False)
+    with resting_follower():
         w.start(availableNow=True).awaitTermination(WAIT)
     (file,) = (tmp_path / "checkpoint/streams/s/published").glob("000000000001-*/*.parquet")
     file.unlink()
@@ -227,3 +226,71 @@ def test_row_windows_come_and_go(
         ends(w.start(availableNow=True))
         assert published(tmp_path) == []
     assert sum(row[-1] for row in rows_of(w, "times")) == (batch * 4 - 1) // 10 * 10
+
+
+@contextmanager
+def resting_follower() -> Iterator[None]:
+    """Within the block followers take no step."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("weft.runtime.run.follower_run.FollowerRun._advance", lambda _: False)
+        yield
+
+
+def in_milliseconds(spark: SparkSession) -> SparkSession:
+    """A session that writes times into Parquet files in milliseconds."""
+    setting = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"}
+    return session(spark, spark_settings=setting)
+
+
+def put_times(folder: Path, batch: int, times: list[int]) -> None:
+    columns = {"ts": times, "k": ["a"] * len(times), "v": list(range(len(times)))}
+    put(folder / "input", batch, columns, SCHEMA)
+
+
+def test_a_follower_without_a_new_batch_keeps_microseconds(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It numbers and compacts rows although Spark has made no copy of the session for its stream."""
+    monkeypatch.setattr("weft.runtime.rows.engine.MOST_FILES", 0)
+    own = in_milliseconds(spark)
+    at = [START + n * 1_000_000 + 123 for n in range(4)]
+    w = opened(own, tmp_path)
+    w.register("at", "SELECT max(ts) AS t FROM s [RANGE 1 ROWS SLIDE 1 ROWS]")
+    put_times(tmp_path, 0, at[:3])
+    with resting_follower():
+        ends(w.start(availableNow=True))
+    ends(w.start(availableNow=True))
+    put_times(tmp_path, 1, at[3:])
+    with resting_follower():
+        ends(w.start(availableNow=True))
+    ends(w.start(availableNow=True))
+    assert [row[0] for row in rows_of(w, "at")] == at[:3]
+    assert own.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MILLIS"
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_a_new_row_window_uses_no_state_from_before_a_gap(
+    spark: SparkSession, tmp_path: Path, released: bool
+) -> None:
+    """`first` is dropped, batches pass that are not published, then `second` is registered: whether the
+    follower takes a step in between or not, no window of `second` spans the gap."""
+    query = "SELECT count(*) AS n, min(v) AS low, max(v) AS high FROM s [RANGE 6 ROWS SLIDE 2 ROWS]"
+    own = session(spark)
+    w = opened(own, tmp_path)
+    w.register("first", query)
+    write(tmp_path, range(3))
+    ends(w.start(availableNow=True))
+    w.drop("first")
+    write(tmp_path, range(3, 6))
+    if released:
+        ends(w.start(availableNow=True))
+    else:
+        with resting_follower():
+            ends(w.start(availableNow=True))
+    w = opened(own, tmp_path)
+    w.register("second", query)
+    write(tmp_path, range(6, 12))
+    ends(w.start(availableNow=True))
+    emitted = sorted(row for row in rows_of(w, "second") if row[0] == 6)
+    assert len(emitted) >= 8
+    assert all(low >= 24 and high == low + 5 for _, low, high in emitted)

@@ -194,3 +194,28 @@ def test_a_plan_has_a_checksum(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(CheckpointError, match="missing"):
         StreamLog(Storage(tmp_path), "s").plan(3)
+
+
+@pytest.mark.parametrize("read_before", range(5))
+def test_steps_are_read_while_older_ones_are_pruned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_before: int
+) -> None:
+    """A follower that rested reads on while its stream deletes what nobody waits for: what is left is
+    given, without a hole in it."""
+    monkeypatch.setattr(log_module, "KEPT_COMMITS", 2)
+    log = StreamLog(Storage(tmp_path), "s")
+    chain = written(log, 6)
+    log.put_base(chain[-1], (), ())
+    reads, original = [], log.storage.read_json
+
+    def pruning(name: str) -> Any:
+        if len(reads) == read_before:
+            StreamLog(Storage(tmp_path), "s").prune(chain[-1])
+        reads.append(name)
+        return original(name)
+
+    monkeypatch.setattr(log.storage, "read_json", pruning)
+    batches = [step["batch"] for step in log.steps_after(Position(0, chain[0].name))]
+    assert len(reads) > read_before
+    assert batches == list(range(batches[0], 6))
+    assert batches[0] == max(4 - max(read_before - 2, 0), 1)

@@ -133,7 +133,11 @@ class Assembly:
         stepper = self._stepper(log, engine, around, queries, publisher)
         leader = Leader(stepper, schema, self._settings.most_unconsumed)
         stream = Input(
-            log, lambda: stepper.last, publisher.clean, lambda: publisher.published_for(consumer)
+            log,
+            lambda: stepper.last,
+            publisher.clean,
+            lambda: publisher.published_for(consumer),
+            without_gap=ROWS,
         )
         return Assembled(leader, Follower(rows_stepper, [stream], row_queries_exist))
 

@@ -96,11 +96,17 @@ class StreamLog:
 
     def steps_after(self, position: Position | None) -> list[dict[str, Any]]:
         """The stored commits after a position, oldest first. What a commit published and counted
-        belongs to that step alone. Without a position, all stored commits."""
-        names = self._names("commits")
-        return [
-            self._commit_body(name) for name in names if position is None or name > position.step
-        ]
+        belongs to that step alone. Without a position, all stored commits. Commits that are pruned
+        meanwhile are left out, with all older ones."""
+        steps: list[dict[str, Any]] = []
+        for name in reversed(self._names("commits")):  # pruning deletes the oldest first
+            if position is not None and name <= position.step:
+                break
+            try:
+                steps.append(self._commit_body(name))
+            except FileNotFoundError:
+                break
+        return steps[::-1]
 
     def commits_after(self, step: str) -> int:
         """How many committed steps come after a step."""

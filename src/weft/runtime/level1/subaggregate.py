@@ -25,12 +25,12 @@ from weft.runtime.level1.fragments import LATE_ROWS, MAX_EVENT, fragments, is_la
 from weft.runtime.level1.quarantine import can_raise, culprits
 from weft.runtime.level1.tree import write_below, write_first
 from weft.runtime.protocol.step import StepFailed, StepWork
+from weft.runtime.sessions import keep_microseconds
 
 _SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _OBJECT_GROUPS = 100_000
 """How many groups of a task may keep their sketches in a hash table. By default Spark sorts all rows
 from 128 groups on."""
-_TIMES = "spark.sql.parquet.outputTimestampType"
 _FAST_MAP = "spark.sql.codegen.aggregate.fastHashMap.capacityBit"
 _FAST_GROUPS = 18
 """The size, as a power of two, of the small hash table in the generated code. Spark's default, 16, is
@@ -142,10 +142,9 @@ def _observed(observation: Observation) -> dict[str, Any]:
 
 
 def _fit_shuffle(spark: SparkSession, cores: int) -> None:
-    """Set as many shuffle partitions as cores, because fragments are few, and larger hash tables. Files
-    hold times in microseconds, whatever the user has chosen. Only for the stream's own session."""
-    if spark.conf.get(_TIMES) == "TIMESTAMP_MILLIS":
-        spark.conf.set(_TIMES, "TIMESTAMP_MICROS")
+    """Set as many shuffle partitions as cores, because fragments are few, and larger hash tables. Only
+    for a session of weft's own."""
+    keep_microseconds(spark)
     key = "spark.sql.shuffle.partitions"
     if int(spark.conf.get(key) or 200) > cores:
         spark.conf.set(key, str(cores))

@@ -9,6 +9,9 @@ positions that it has consumed.
 A follower without queries rests: it consumes nothing, and nothing is published for it. When its last
 query is dropped, it takes one more step, which releases what it retains. It takes further steps while
 there is something that was published for it before: otherwise the stream would wait for it for ever.
+
+If its last query is dropped and another one registered, steps in between may have published nothing.
+A follower that cannot go on across such a gap ends a step at the gap, and what it retains is released.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from weft.errors import CheckpointError
-from weft.runtime.checkpoint.commits import Commit, Intent, Position
+from weft.runtime.checkpoint.commits import Commit, Intent, Position, step_name
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.spark_checkpoint import check_session
 from weft.runtime.protocol.step import StepWork
@@ -39,18 +42,38 @@ class Input:
     """To be called after a commit of the follower: what it no longer needs may be deleted."""
     published: Callable[[], bool]
     """Whether the log has published files for the follower that it has not consumed."""
+    without_gap: str = ""
+    """A publication that the follower needs of every step. Its own step ends where the log last stopped
+    publishing it. Empty if gaps do not matter."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A step with rows that did not publish what a follower needs."""
+
+    position: Position
+    watermark: int
+
+
+def last_gap(log: StreamLog, publication: str, after: Position | None) -> Gap | None:
+    """The last gap after a position."""
+    for step in reversed(log.steps_after(after)):
+        if step["kind"] == "data" and publication not in step["publications"]:
+            position = Position(step["sequence"], step_name(step["batch"], step["kind"]))
+            return Gap(position, step["watermark"])
+    return None
 
 
 def consumed_steps(
-    log: StreamLog, after: Position | None, upto: Position
+    log: StreamLog, after: Position | None, upto: Position, publication: str
 ) -> Sequence[Mapping[str, Any]]:
     """The steps of a log that a follower's step consumes, as stored in the log's commits. A gap is
-    refused, unless it is at the beginning and nothing is published after it: while a follower rests,
-    commits that it has not consumed are pruned."""
+    refused, unless it is at the beginning and the step after it does not publish for the follower:
+    while a follower rests, commits that it has not consumed are pruned."""
     steps = [step for step in log.steps_after(after) if step["sequence"] <= upto.sequence]
     previous = after.sequence if after is not None else -1
     for index, step in enumerate(steps):
-        rested = index == 0 and not step["publications"]
+        rested = index == 0 and publication not in step["publications"]
         if step["sequence"] != previous + 1 and not rested:
             detail = f"step {step['previous']} is missing, which a follower has not consumed"
             raise CheckpointError("DAMAGED", path=log.folder("commits"), detail=detail)
@@ -124,25 +147,29 @@ class Follower:
         last = self._stepper.last
         return last.inputs.get(source.log.stream) if last is not None else None
 
-    def advance(self, spark: SparkSession, own_session: bool) -> bool:
+    def advance(self, session: Callable[[], SparkSession]) -> bool:
         """Take a step if there is something to consume; whether it took one."""
         stepper = self._stepper
         with stepper.lock, stepper.stepping():
             if not self.behind:
                 return False
+            spark = session()
             if stepper.last is not None:
                 check_session(stepper.last, spark)
-            work = StepWork(self._next_batch, "data", spark, None, own_session)
+            work = StepWork(self._next_batch, "data", spark, None)
             stepper.run(work, self._intended(work), lambda intent: Origin(inputs=intent.inputs))
         for source in self._inputs:
             source.released()
         return True
 
     def _intended(self, work: StepWork) -> Callable[[int], Intent]:
+        # What the step consumes is fixed before its plan is made, for the plan depends on gaps in it.
+        ends = {source.log.stream: self._end(source) for source in self._inputs}
+
         def intent(plan_version: int) -> Intent:
             positions, watermarks = {}, []
             for source in self._inputs:
-                last = source.last()
+                last = ends[source.log.stream]
                 if last is not None:
                     positions[source.log.stream] = last.position
                     watermarks.append(last.watermark)
@@ -158,3 +185,10 @@ class Follower:
             )
 
         return intent
+
+    def _end(self, source: Input) -> Commit | Gap | None:
+        """The step of an input up to which the follower's next step consumes it."""
+        last = source.last()
+        if last is None or not source.without_gap or self.let_go:
+            return last
+        return last_gap(source.log, source.without_gap, self._consumed(source)) or last

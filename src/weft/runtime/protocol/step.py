@@ -85,7 +85,7 @@ class StepWork:
     spark: SparkSession
     rows: DataFrame | None
     own_session: bool = True
-    """Whether the session is Spark's copy for the stream; only then may its settings be changed."""
+    """Whether the session is a copy of the user's; only then may its settings be changed."""
     attempt: str = field(default_factory=lambda: StepWork.new_attempt())
     started: float = field(default_factory=time.perf_counter)
     durations: dict[str, float] = field(default_factory=dict)

@@ -7,7 +7,9 @@ due when its last number has been given.
 
 Numbers depend only on the published rows and on the position that the intent names, so a step that runs
 again gives the same numbers. Rows get numbers while the stream has a row window. When the last one is
-dropped, one more step releases the waiting rows. The next row window continues with the next number.
+dropped, one more step releases the waiting rows and the state. The next row window continues with the
+next number. That step is taken even if the next row window is registered before it: in between the
+stream may have committed rows without publishing them, and no window may span this gap.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from weft.errors import CheckpointError
 from weft.runtime.checkpoint.commits import RETAINED, Commit, Entry, Intent, Staged
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.engine import Engine, OutcomeT, Retained
-from weft.runtime.protocol.follower import consumed_steps
+from weft.runtime.protocol.follower import consumed_steps, last_gap
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.rows.numbering import MOST_FILES, PENDING, Numbering
 from weft.runtime.settings import Settings
@@ -63,13 +65,25 @@ class RowsEngine(Generic[OutcomeT]):
         return False
 
     def serves(self, head: Commit | Staged) -> bool:
-        return self._windows.serves(head)
+        return self._windows.serves(head) and not self._interrupted(head)
 
     def outgrown(self, head: Commit | Staged, last: Commit | None) -> bool:
         return self._windows.outgrown(head, last)
 
     def new_plan(self, work: StepWork, last: Commit | None) -> int:
+        """A plan for the registered queries; one without queries if the step ends at a gap."""
+        if last is not None and self._interrupted(last):
+            queries = [query.id for query in self._log.plan(last.plan_version).queries]
+            return self._windows.replanned(queries, last.plan_version, last)
         return self._windows.new_plan(work, last)
+
+    def _interrupted(self, head: Commit | Staged) -> bool:
+        """Whether there is state, and the stream has stopped publishing since. State and rows after a
+        gap must not serve one query."""
+        if not isinstance(head, Commit) or not self._log.plan(head.plan_version).queries:
+            return False
+        consumed = head.inputs.get(self._stream.stream)
+        return last_gap(self._stream, ROWS, consumed) is not None
 
     def replanned(self, failures: Sequence[str], version: int, last: Commit | None) -> int:
         return self._windows.replanned(failures, version, last)
@@ -93,8 +107,8 @@ class RowsEngine(Generic[OutcomeT]):
             self._numbered = Numbered(first)
             return
         waiting = [] if last is None else [*last.live.get(PENDING, ()), *last.retained]
-        published, counted, interrupted = self._published(intent, last)
-        files = published if interrupted else [*waiting, *published]
+        published, counted = self._published(intent, last)
+        files = [*waiting, *published]
         since, now = intent.watermark_before, intent.watermark
         folder = f"{work.name}-{work.attempt}"
         work.rows, count = self._numbering.number(
@@ -102,22 +116,18 @@ class RowsEngine(Generic[OutcomeT]):
         )
         self._numbered = self._waiting(work, files, now, Numbered(first, count, counted=counted))
 
-    def _published(
-        self, intent: Intent, last: Commit | None
-    ) -> tuple[list[Entry], dict[str, int], bool]:
-        """The files that the step consumes, what their steps counted, and whether the stream stopped
-        publishing in between. If it did, the rows that waited before are dropped: rows after them
-        are missing."""
+    def _published(self, intent: Intent, last: Commit | None) -> tuple[list[Entry], dict[str, int]]:
+        """The files that the step consumes, and what their steps counted. If the stream stopped
+        publishing in between, nothing waits from before, and only what came after counts."""
         name = self._stream.stream
         after = last.inputs.get(name) if last else None
         files: list[Entry] = []
         counted = {"late_rows": 0, "null_times": 0}
-        interrupted = False
-        for step in consumed_steps(self._stream, after, intent.inputs[name]):
+        for step in consumed_steps(self._stream, after, intent.inputs[name], ROWS):
             if step["kind"] != "data":
                 continue
             if ROWS not in step["publications"]:
-                files, interrupted = [], True
+                files = []
                 counted = dict.fromkeys(counted, 0)
                 continue
             for entry in step["published"]:
@@ -126,7 +136,7 @@ class RowsEngine(Generic[OutcomeT]):
                     files.append(entry)
             for measure in counted:
                 counted[measure] += int(step["counted"].get(measure) or 0)
-        return files, counted, interrupted
+        return files, counted
 
     def _require(self, entry: Entry) -> None:
         """Refuse a published file that is gone, before Spark does so in its own words."""

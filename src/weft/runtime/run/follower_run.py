@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 
 from pyspark.sql import SparkSession
 
 from weft.errors import RunError
 from weft.runtime.protocol.follower import Follower
 from weft.runtime.run.stream_run import StreamRun
+from weft.runtime.sessions import copied
 
 _POLL_SECONDS = 0.05
 
@@ -73,11 +75,15 @@ class FollowerRun:
                     return
                 self._stopping.wait(_POLL_SECONDS)
 
+    @cached_property
+    def _session(self) -> SparkSession:
+        """The follower's own session, made when it takes its first step of the run."""
+        return copied(self._spark)
+
     def _advance(self) -> bool:
         """Take a step if there is something to consume; an error ends the follower."""
-        session = next((s.leader.session for s in self._streams if s.leader.session), None)
         try:
-            return self._follower.advance(session or self._spark, session is not None)
+            return self._follower.advance(lambda: self._session)
         except BaseException as error:
             self.error = error
             return False
