@@ -12,8 +12,11 @@ from typing import Final
 from weft.algebra import codec
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.condition import Bound, Condition, Selection, Values
+from weft.algebra.network.plan import Feed, NetworkNode, NetworkPlan
+from weft.algebra.network.query import JoinInput, JoinQuery
 from weft.algebra.partial import Associative, Invertible, Partial
 from weft.algebra.plan import Fragments, Node, Retired, SharedPlan, Sharing, WeaveGroup
+from weft.algebra.predicates import Linear, LiteralPredicate, OrPredicate, PredicateSet
 from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Call, Expression, Literal, Opaque, Ref
 from weft.algebra.signature import Cut, Membership, Signature
@@ -53,6 +56,16 @@ NAMES: Final[tuple[tuple[str, type], ...]] = (
     ("weave-group", WeaveGroup),
     ("retired", Retired),
     ("sharing", Sharing),
+    # join queries and their network
+    ("join-query", JoinQuery),
+    ("join-input", JoinInput),
+    ("linear", Linear),
+    ("literal-predicate", LiteralPredicate),
+    ("or-predicate", OrPredicate),
+    ("predicate-set", PredicateSet),
+    ("network", NetworkPlan),
+    ("network-node", NetworkNode),
+    ("feed", Feed),
 )
 
 for _name, _class in NAMES:

@@ -9,7 +9,7 @@ ancestor they are evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
@@ -64,6 +64,11 @@ class NetworkPlan:
     next_id: int = 0
     """The number of the next new node."""
 
+    @property
+    def complete_from(self) -> dict[str, int]:
+        """No event time is special for a join query: it sees the rows since its registration."""
+        return {}
+
     @cached_property
     def query_by_id(self) -> dict[str, JoinQuery]:
         return {query.id: query for query in self.queries}
@@ -88,6 +93,11 @@ class NetworkPlan:
             queries=tuple(query for query in self.queries if query.id not in names),
             feeds=tuple(feed for feed in self.feeds if feed.query not in names),
         )
+
+    def as_version(self, version: int, order: Sequence[str]) -> NetworkPlan:
+        """The same network under another number, with its queries in this order."""
+        queries = tuple(self.query_by_id[name] for name in order)
+        return replace(self, version=version, queries=queries)
 
 
 def ordered(nodes: Collection[NetworkNode]) -> tuple[NetworkNode, ...]:

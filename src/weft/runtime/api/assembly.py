@@ -6,24 +6,32 @@ Nothing here starts: `Weft.start` and its supervision decide when a stream runs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.numbered import numbered
-from weft.algebra.plan import SharedPlan, query_columns
+from weft.algebra.plan import query_columns
 from weft.algebra.query import NUMBER, Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import WeftError
+from weft.kernel.network import Limits
+from weft.optimizer.network.index import ScanIndex
+from weft.optimizer.network.options import Options
 from weft.runtime.checkpoint.identity import Identity
 from weft.runtime.checkpoint.lease import Lease
-from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.log import Plan, StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.log import remove_dropped
 from weft.runtime.fallbacks.run import FallbackRun, fallback_run
+from weft.runtime.network.engine import LOG as NETWORK_LOG
+from weft.runtime.network.engine import NetworkEngine
+from weft.runtime.network.planner import NetworkPlanner
+from weft.runtime.network.publication import NetworkPublication
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.protocol.follower import Follower, Input
@@ -47,14 +55,17 @@ from weft.sql.fallback import Fallback
 from weft.stats import StreamStatistics
 
 _logger = logging.getLogger("weft")
+QueriesT = TypeVar("QueriesT", bound=Sequence[Query | JoinQuery])
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """The steppers of one stream: the one that Spark's micro-batches drive, and those that follow."""
+    """The steppers of one stream: the one that Spark's micro-batches drive, that of its row windows,
+    which follows it, and the stream as the network of join queries follows it."""
 
     leader: Leader
     rows: Follower
+    for_network: Input
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,7 @@ class Assembly:
         settings: Settings,
         identity: Identity,
         log: Callable[[str], StreamLog],
-        planned: Callable[[SharedPlan, Mapping[str, int]], None],
+        planned: Callable[[str, Plan, Mapping[str, int]], None],
     ) -> None:
         self._storage, self._registry, self._catalog = storage, registry, catalog
         self._settings, self._identity = settings, identity
@@ -106,8 +117,18 @@ class Assembly:
         last, owner = self._catalog.last_change(), self._identity.owner
         remove_dropped(self._storage, live, last, owner, places)
 
-    def steppers(self, name: str, lease: Lease, sink: Sink, run: Run) -> Assembled:
-        """The stream's own stepper, and that of its row windows, which follows it."""
+    def network(self, lease: Lease, sink: Sink, run: Run) -> Follower:
+        """The follower of join queries, before it follows any stream."""
+        log = self._log(NETWORK_LOG)
+        planner = NetworkPlanner(log, lambda: self._registry.schemas, ScanIndex(), Options())
+        queries = self._at_a_step(self._registry.joins)
+        engine = NetworkEngine(log, self._log, queries, planner, Limits())
+        return Follower(self._stepper(log, engine, _Surroundings(lease, sink, run)))
+
+    def steppers(
+        self, name: str, lease: Lease, sink: Sink, run: Run, network: Follower
+    ) -> Assembled:
+        """The stream's own stepper, that of its row windows, and what the network follows."""
         schema = self._registry.sources[name].schema
         around = _Surroundings(lease, sink, run)
         row = self._stored_row(name)
@@ -127,19 +148,31 @@ class Assembly:
         log = self._log(name)
         rows_stepper = self._rows_stepper(schema, row, around, row_queries)
         publication = RowsPublication(schema, row, row_queries_exist)
-        consumer = Consumer(publication, lambda: rows_stepper.last)
-        publisher = Publisher(log, [consumer], self._identity.lanes)
-        engine = self._windows(log, schema, self._settings, around, queries, self._sampling(name))
-        stepper = self._stepper(log, engine, around, queries, publisher)
-        leader = Leader(stepper, schema, self._settings.most_unconsumed)
-        stream = Input(
-            log,
-            lambda: stepper.last,
-            publisher.clean,
-            lambda: publisher.published_for(consumer),
-            without_gap=ROWS,
+        for_joins = NetworkPublication(
+            schema, self._registry.joins, lambda: self._columns[name], self._registry.edition
         )
-        return Assembled(leader, Follower(rows_stepper, [stream], row_queries_exist))
+        consumers = [
+            Consumer(publication, lambda: rows_stepper.last),
+            Consumer(for_joins, lambda: network.last),
+        ]
+        publisher = Publisher(log, consumers, self._identity.lanes)
+        engine = self._windows(log, schema, self._settings, around, queries, self._sampling(name))
+        stepper = self._stepper(log, engine, around, publisher)
+        leader = Leader(stepper, schema, self._settings.most_unconsumed)
+
+        def followed_by(consumer: Consumer, without_gap: str = "") -> Input:
+            return Input(
+                log,
+                lambda: stepper.last,
+                publisher.clean,
+                lambda: publisher.published_for(consumer),
+                lambda: consumer.publication.wanted,
+                without_gap,
+            )
+
+        rows = followed_by(consumers[0], without_gap=ROWS)
+        joins = followed_by(consumers[1])
+        return Assembled(leader, Follower(rows_stepper, [rows]), joins)
 
     def _rows_stepper(
         self,
@@ -153,7 +186,7 @@ class Assembly:
         windows = self._windows(log, rows, settings, around, queries, Sampling(every=0))
         numbering = Numbering(log, schema, row, self._identity.lanes)
         engine = RowsEngine(windows, numbering, log, self._log(schema.name))
-        return self._stepper(log, engine, around, queries)
+        return self._stepper(log, engine, around)
 
     def _stored_row(self, name: str) -> StructType:
         """The columns of a stream that files can hold."""
@@ -172,10 +205,9 @@ class Assembly:
         sampling: Sampling,
     ) -> WindowsEngine:
         planner = Planner(log, schema, settings, sampling)
-        hooks = self._hooks(around, queries)
-        lanes = self._identity.lanes
+        lanes, registered = self._identity.lanes, self._at_a_step(queries)
         return WindowsEngine(
-            Surroundings(log, around.sink, settings, lanes, hooks, planner, sampling)
+            Surroundings(log, around.sink, settings, lanes, registered, planner, sampling)
         )
 
     def _stepper(
@@ -183,19 +215,20 @@ class Assembly:
         log: StreamLog,
         engine: Any,
         around: _Surroundings,
-        queries: Callable[[], list[Query]],
         publisher: Publisher | None = None,
     ) -> Stepper:
         outlet = SinkOutlet(around.sink, self._settings, self._identity.owner)
-        hooks = self._hooks(around, queries)
+        hooks = Hooks(self._registry.quarantine, self._planned, around.run.report)
         return Stepper(log, engine, around.lease, outlet, hooks, publisher)
 
-    def _hooks(self, around: _Surroundings, queries: Callable[[], list[Query]]) -> Hooks:
-        def at_a_step() -> list[Query]:
+    def _at_a_step(self, queries: Callable[[], QueriesT]) -> Callable[[], QueriesT]:
+        """The registered queries as they are when a step begins."""
+
+        def registered() -> QueriesT:
             self._registry.look()
             return queries()
 
-        return Hooks(at_a_step, self._registry.quarantine, self._planned, around.run.report)
+        return registered
 
     def _sampling(self, stream: str) -> Sampling:
         def keep(statistics: StreamStatistics) -> None:
@@ -210,10 +243,16 @@ class Assembly:
     # runs
 
     def add_to(
-        self, run: Run, assembled: Assembled, trigger: dict[str, Any], spark: SparkSession
+        self,
+        run: Run,
+        assembled: Assembled,
+        trigger: dict[str, Any],
+        spark: SparkSession,
+        network: FollowerRun,
     ) -> None:
         """Start a stream and its followers as part of a run."""
         stream = self._stream_run(assembled.leader, trigger)
+        network.follow(stream, assembled.for_network)
         run.add_stream(stream)
         run.add_follower(FollowerRun(assembled.rows, [stream], spark))
 
@@ -249,6 +288,8 @@ class Assembly:
             wanted |= {field.name for field in rows.fields} - {NUMBER}
         for query in self._registry.shared(leader.name):
             wanted |= query_columns(query)
+        for join in self._registry.joins():
+            wanted |= join.columns_of(leader.name)
         for intent in intents:
             wanted |= set(log.plan(intent.plan_version).columns)
         return wanted

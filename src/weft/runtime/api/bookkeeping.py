@@ -10,9 +10,9 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from weft.algebra.plan import SharedPlan
 from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import CatalogError, CheckpointError
+from weft.runtime.checkpoint.log import Plan
 from weft.runtime.checkpoint.storage import Storage, to_json
 from weft.runtime.queries.registry import change_of
 
@@ -31,9 +31,8 @@ class Bookkeeping:
         self._recorded: dict[str, int] = {}
         """By stream: the plan version of which the catalog knows from when on queries are complete."""
 
-    def planned(self, plan: SharedPlan, late: Mapping[str, int]) -> None:
+    def planned(self, stream: str, plan: Plan, late: Mapping[str, int]) -> None:
         """Take down what a step has committed."""
-        stream = plan.stream.name
         counts = {change_of(query_id): pairs for query_id, pairs in late.items()}
         noted = self._late.get(stream, {})
         changed = {c: pairs for c, pairs in counts.items() if noted.get(c) != pairs}

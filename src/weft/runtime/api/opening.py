@@ -37,6 +37,6 @@ def take_over(
         last = stream_log.last()
         step = stream_log.staged(last) or last
         if step is not None:
-            registry.remember(stream_log.plan(step.plan_version))
+            registry.remember(stream_log.any_plan(step.plan_version))
     bookkeeping.restore_if_lost()
     return {record.name: record for record in catalog.live()}

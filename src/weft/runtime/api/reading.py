@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.query import Query, quote
 from weft.catalog.store import QueryRecord
 from weft.errors import RunError
@@ -16,7 +17,8 @@ from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.log import FallbackLog
 from weft.runtime.frames import frame_of
-from weft.runtime.queries.registry import Registry
+from weft.runtime.network.engine import LOG as NETWORK_LOG
+from weft.runtime.queries.registry import Bound, Registry
 from weft.runtime.sinks.delivery import Sink
 from weft.runtime.sinks.memory import MemorySink
 from weft.runtime.sinks.reading import QueryResults, read_steadily
@@ -52,11 +54,10 @@ class ResultReader:
             raise RunError("QUERY_FAILED", query=record.name, detail=record.detail)
         return read_steadily(lambda: self._stored_results(bound))
 
-    def _stored_results(self, query: Query) -> DataFrame:
+    def _stored_results(self, query: Query | JoinQuery) -> DataFrame:
         wanted = family(query.output_types)
-        files = [
-            entry for entry in self._log(query.stream).result_files() if entry["family"] == wanted
-        ]
+        log = self._log(NETWORK_LOG if isinstance(query, JoinQuery) else query.stream)
+        files = [entry for entry in log.result_files() if entry["family"] == wanted]
         schema = self._spark.createDataFrame([], _ddl(query)).schema
         return QueryResults(query.id, self._storage, files).frame(self._spark, schema)
 
@@ -70,18 +71,18 @@ class ResultReader:
         return QueryResults(record.id, self._storage, files).frame(self._spark, schema)
 
     def _memory_results(
-        self, record: QueryRecord, bound: Query | Fallback | None, sink: MemorySink
+        self, record: QueryRecord, bound: Bound | None, sink: MemorySink
     ) -> DataFrame:
         tables = sink.tables(record.id)
         if tables:
             return frame_of(self._spark, pa.concat_tables(tables))
-        if isinstance(bound, Query):
+        if isinstance(bound, Query | JoinQuery):
             return self._spark.createDataFrame([], _ddl(bound))
         if bound is None:
             raise RunError("QUERY_FAILED", query=record.name, detail=record.detail)
         return self._spark.createDataFrame([], self._registry.fallback_frame(bound).schema)
 
 
-def _ddl(query: Query) -> str:
+def _ddl(query: Query | JoinQuery) -> str:
     """A query's columns as Spark reads a schema."""
     return ", ".join(f"{quote(column.name)} {column.type}" for column in query.columns)

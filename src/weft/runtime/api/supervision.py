@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -18,9 +19,22 @@ from weft.runtime.checkpoint.lease import Lease
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.cause import cause_of
+from weft.runtime.protocol.follower import Follower
 from weft.runtime.queries.registry import Registry
+from weft.runtime.run.follower_run import FollowerRun
 from weft.runtime.run.run import Run
 from weft.runtime.sinks.delivery import Sink
+
+
+@dataclass(frozen=True)
+class _Started:
+    """What a run was started with, and the follower of its join queries."""
+
+    sink: Sink
+    trigger: dict[str, Any]
+    lease: Lease
+    network: Follower
+    joins: FollowerRun
 
 
 class Supervisor:
@@ -40,8 +54,7 @@ class Supervisor:
         self._registry, self._assembly, self._bookkeeping = registry, assembly, bookkeeping
         self._log, self._lock = log, lock
         self._run: Run | None = None
-        self._started: tuple[Sink, dict[str, Any], Lease] | None = None
-        """What the run was started with."""
+        self._started: _Started | None = None
         self._synced: Sequence[QueryRecord] | None = None
 
     @property
@@ -83,21 +96,27 @@ class Supervisor:
 
     def _start(self, sink: Sink, trigger: dict[str, Any], lease: Lease) -> Run:
         run = Run(lease.release, self.sync)
+        network = self._assembly.network(lease, sink, run)
         assembled = [
-            self._assembly.steppers(name, lease, sink, run) for name in self._streams_to_run()
+            self._assembly.steppers(name, lease, sink, run, network)
+            for name in self._streams_to_run()
         ]
-        for stream in assembled:
-            for member in (stream.leader, stream.rows):
-                member.check(self._spark)
-                if member.last is not None:
-                    plan = member.stepper.log.plan(member.last.plan_version)
-                    self._bookkeeping.planned(plan, member.last.late)
+        members = [m for stream in assembled for m in (stream.leader, stream.rows)]
+        for member in (*members, network):
+            member.check(self._spark)
+            if member.last is not None:
+                log = member.stepper.log
+                plan = log.any_plan(member.last.plan_version)
+                self._bookkeeping.planned(log.stream, plan, member.last.late)
         if not assembled and not self._registry.fallbacks():
             raise RunError("NOTHING_TO_RUN")
-        self._started, self._run = (sink, trigger, lease), run
+        joins = FollowerRun(network, [], self._spark)
+        self._started, self._run = _Started(sink, trigger, lease, network, joins), run
         self._synced = None
         for stream in assembled:
-            self._assembly.add_to(run, stream, trigger, self._spark)
+            self._assembly.add_to(run, stream, trigger, self._spark, joins)
+        if assembled:
+            run.add_follower(joins)
         self.sync()
         run.watch()
         return run
@@ -109,6 +128,7 @@ class Supervisor:
             for name in self._registry.sources
             if self._registry.shared(name)
             or self._registry.shared(numbered_name(name))
+            or any(name in query.relations for query in self._registry.joins())
             or self._log(name).begun
         ]
 
@@ -122,11 +142,15 @@ class Supervisor:
             if live is self._synced:
                 return
             assert self._started is not None
-            sink, trigger, lease = self._started
+            begun = self._started
             for name in set(self._streams_to_run()) - run.stream_names:
-                assembled = self._assembly.steppers(name, lease, sink, run)
-                self._assembly.add_to(run, assembled, trigger, self._spark)
-            self._sync_fallbacks(run, sink, trigger)
+                assembled = self._assembly.steppers(
+                    name, begun.lease, begun.sink, run, begun.network
+                )
+                self._assembly.add_to(run, assembled, begun.trigger, self._spark, begun.joins)
+                if not begun.joins.started:
+                    run.add_follower(begun.joins)
+            self._sync_fallbacks(run, begun.sink, begun.trigger)
             self._bookkeeping.save_copy()
             self._synced = live
 

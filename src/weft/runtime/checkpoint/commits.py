@@ -22,6 +22,9 @@ FORMAT = 3
 Entry = dict[str, Any]
 """A file in a manifest: name, size, checksum, rows, and what else its reader needs."""
 
+_ADDED_LATER = {"editions"}
+"""Fields that format 3 did not have at first; they have defaults."""
+
 Kind = Literal["data", "flush"]
 T = TypeVar("T")
 
@@ -38,6 +41,15 @@ class Position:
 
 
 @dataclass(frozen=True)
+class Edition:
+    """For whom a step publishes rows: the queries up to the registration number `last`, apart from
+    those in `without`, which do not run or need columns that are not read yet."""
+
+    last: int = 0
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Intent:
     """What a step uses. It is fixed before the step's work, so that a replay uses the same."""
 
@@ -48,6 +60,8 @@ class Intent:
     settings: dict[str, str]
     publications: tuple[str, ...] = ()
     """What the step publishes for followers."""
+    editions: dict[str, Edition] = field(default_factory=dict)
+    """By publication: for which queries it is."""
     inputs: dict[str, Position] = field(default_factory=dict)
     """For a follower: by input log, the position up to which the step consumes it."""
     format: int = FORMAT
@@ -110,6 +124,7 @@ class Commit:
     published: tuple[Entry, ...] = ()
     """The files that this step alone published for followers."""
     publications: tuple[str, ...] = ()
+    editions: dict[str, Edition] = field(default_factory=dict)
     counted: dict[str, Any] = field(default_factory=dict)
     """What this step alone counted in its rows."""
     engine: dict[str, Any] = field(default_factory=dict)
@@ -219,22 +234,39 @@ def check_body(kind: type[Any], body: Any, path: str) -> None:
     if body["format"] > FORMAT:
         raise CheckpointError("NEWER_FORMAT", path=path, found=body["format"], known=FORMAT)
     names = {f.name for f in fields(kind)}
-    if names != body.keys():
-        wrong = sorted(names ^ body.keys())
+    required = names - _ADDED_LATER
+    if not required <= body.keys() <= names:
+        wrong = sorted((required - body.keys()) | (body.keys() - names))
         raise CheckpointError("DAMAGED", path=path, detail=f"fields {wrong} do not fit")
 
 
 def _commit(body: dict[str, Any]) -> Commit:
     live = {kind: tuple(entries) for kind, entries in body["live"].items() if entries}
-    return Commit(**{**_tuples(body), "live": live, "inputs": _positions(body["inputs"])})
+    return Commit(
+        **{
+            **_tuples(body),
+            "live": live,
+            "inputs": _positions(body["inputs"]),
+            "editions": editions(body),
+        }
+    )
 
 
 def _intent(body: dict[str, Any]) -> Intent:
-    return Intent(**{**_tuples(body), "inputs": _positions(body["inputs"])})
+    inputs = _positions(body["inputs"])
+    return Intent(**{**_tuples(body), "inputs": inputs, "editions": editions(body)})
 
 
 def _staged(body: dict[str, Any]) -> Staged:
     return Staged(**{**_tuples(body), "intent": _intent(body["intent"])})
+
+
+def editions(body: Mapping[str, Any]) -> dict[str, Edition]:
+    """The editions in the JSON form of an intent or a commit."""
+    return {
+        name: Edition(edition["last"], tuple(edition["without"]))
+        for name, edition in body.get("editions", {}).items()
+    }
 
 
 def _positions(body: Mapping[str, Any]) -> dict[str, Position]:

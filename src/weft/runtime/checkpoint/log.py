@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from weft.algebra import codec
+from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.plan import SharedPlan
 from weft.errors import CheckpointError
 from weft.runtime.checkpoint.commits import (
@@ -41,6 +42,9 @@ from weft.runtime.checkpoint.storage import Storage, to_json
 KEPT_COMMITS = 20
 T = TypeVar("T")
 
+Plan = SharedPlan | NetworkPlan
+"""What a version of a log's plan can be; each log has plans of one kind."""
+
 
 class StreamLog:
     """Intents, commits and plans of one stepper."""
@@ -49,7 +53,7 @@ class StreamLog:
         self.storage = storage
         self.stream = stream
         self._folder = f"streams/{stream}"
-        self._plans: dict[int, SharedPlan] = {}
+        self._plans: dict[int, Plan] = {}
         self._lock = threading.RLock()
         self._read: Commit | None = None
         """The last commit that was read or put; later deltas are folded into it."""
@@ -190,14 +194,27 @@ class StreamLog:
 
     # plans
 
-    def plan(self, version: int) -> SharedPlan:
+    def any_plan(self, version: int) -> Plan:
+        """A plan of whichever kind the log has."""
         plan = self._plans.get(version)
         if plan is None:
             path = self._path("plans", f"{version:08d}")
             self._plans[version] = plan = _read_plan(self.storage, path)
         return plan
 
-    def put_plan(self, plan: SharedPlan) -> None:
+    def plan(self, version: int) -> SharedPlan:
+        """A plan of windowed aggregates."""
+        plan = self.any_plan(version)
+        assert isinstance(plan, SharedPlan)
+        return plan
+
+    def network(self, version: int) -> NetworkPlan:
+        """A plan of join queries."""
+        plan = self.any_plan(version)
+        assert isinstance(plan, NetworkPlan)
+        return plan
+
+    def put_plan(self, plan: Plan) -> None:
         """Keep a snapshot of a plan: a line with its checksum, then the plan."""
         data = codec.dumps(plan).encode()
         header = to_json({"format": FORMAT, "size": len(data), "checksum": zlib.crc32(data)})
@@ -229,7 +246,7 @@ class StreamLog:
 
     def _prune_plans(self, last: Commit) -> None:
         versions = last.engine.get("versions", ())
-        needed = {entry["version"] for entry in (*last.state, *versions)}
+        needed = {entry["version"] for entry in (*last.state, *versions) if "version" in entry}
         needed |= {intent.plan_version for intent in self.intents_after(last)}
         needed.add(last.plan_version)
         for version in self.plan_versions():
@@ -259,7 +276,7 @@ class StreamLog:
         return decoded(kind, self.storage.read_json(path), path)
 
 
-def _read_plan(storage: Storage, path: str) -> SharedPlan:
+def _read_plan(storage: Storage, path: str) -> Plan:
     try:
         header, _, data = storage.read(path).partition(b"\n")
         described = json.loads(header)
@@ -269,7 +286,7 @@ def _read_plan(storage: Storage, path: str) -> SharedPlan:
             )
         if (described["size"], described["checksum"]) != (len(data), zlib.crc32(data)):
             raise CheckpointError("DAMAGED", path=path, detail="its checksum differs")
-        plan: SharedPlan = codec.loads(data)
+        plan: Plan = codec.loads(data)
         return plan
     except FileNotFoundError as error:
         raise CheckpointError("DAMAGED", path=path, detail="it is missing") from error

@@ -42,6 +42,8 @@ class Input:
     """To be called after a commit of the follower: what it no longer needs may be deleted."""
     published: Callable[[], bool]
     """Whether the log has published files for the follower that it has not consumed."""
+    asked: Callable[[], bool]
+    """Whether a query of the follower reads the log."""
     without_gap: str = ""
     """A publication that the follower needs of every step. Its own step ends where the log last stopped
     publishing it. Empty if gaps do not matter."""
@@ -84,10 +86,12 @@ def consumed_steps(
 class Follower:
     """Takes steps over what its input logs have published."""
 
-    def __init__(
-        self, stepper: Stepper, inputs: Sequence[Input], asked: Callable[[], bool]
-    ) -> None:
-        self._stepper, self._inputs, self._asked = stepper, tuple(inputs), asked
+    def __init__(self, stepper: Stepper, inputs: Sequence[Input] = ()) -> None:
+        self._stepper, self._inputs = stepper, tuple(inputs)
+
+    def add_input(self, source: Input) -> None:
+        """Follow one more log. A step under way goes on with those it began with."""
+        self._inputs = (*self._inputs, source)
 
     @property
     def name(self) -> str:
@@ -104,15 +108,15 @@ class Follower:
     @property
     def resting(self) -> bool:
         """Whether it has nothing to do, even if its inputs publish something."""
-        if not self.let_go or self._asked() or self._begun is not None:
+        if not self.let_go or self._begun is not None:
             return False
-        return not any(source.published() for source in self._inputs)
+        return not any(source.asked() or source.published() for source in self._inputs)
 
     @property
     def let_go(self) -> bool:
         """Whether its last step had no queries, so that it retains nothing."""
         last = self._stepper.last
-        return last is None or not self._stepper.log.plan(last.plan_version).queries
+        return last is None or not self._stepper.log.any_plan(last.plan_version).queries
 
     @property
     def _begun(self) -> Intent | None:
@@ -133,7 +137,18 @@ class Follower:
     @property
     def behind(self) -> bool:
         """Whether there is something to consume."""
-        return not self.resting and any(self._new_position(source) for source in self._inputs)
+        return not self.resting and any(self._new_position(source) for source in self._in_use)
+
+    @property
+    def _in_use(self) -> list[Input]:
+        """The inputs that a step consumes: those that a query reads, or has read before."""
+        last = self._stepper.last
+        consumed = last.inputs if last is not None and not self.let_go else {}
+        return [
+            source
+            for source in self._inputs
+            if source.asked() or source.published() or source.log.stream in consumed
+        ]
 
     def _new_position(self, source: Input) -> Position | None:
         """The position of an input's last commit; None if there is nothing new."""
@@ -164,22 +179,28 @@ class Follower:
 
     def _intended(self, work: StepWork) -> Callable[[int], Intent]:
         # What the step consumes is fixed before its plan is made, for the plan depends on gaps in it.
-        ends = {source.log.stream: self._end(source) for source in self._inputs}
+        in_use = self._in_use
+        ends = {source.log.stream: self._end(source) for source in in_use}
 
         def intent(plan_version: int) -> Intent:
-            positions, watermarks = {}, []
-            for source in self._inputs:
+            head = self._stepper.last
+            positions = dict(head.inputs) if head else {}
+            watermarks: list[int | None] = []
+            read = [source for source in in_use if source.asked()] or in_use
+            for source in in_use:
                 last = ends[source.log.stream]
                 if last is not None:
                     positions[source.log.stream] = last.position
-                    watermarks.append(last.watermark)
-            before = self._stepper.last.watermark if self._stepper.last else 0
-            complete = len(watermarks) == len(self._inputs)
+                if source in read:
+                    watermarks.append(last.watermark if last is not None else None)
+            before = head.watermark if head else 0
+            reached = [watermark for watermark in watermarks if watermark is not None]
+            complete = len(reached) == len(watermarks) > 0
             return Intent(
                 batch=work.batch,
                 plan_version=plan_version,
                 watermark_before=before,
-                watermark=max(before, min(watermarks)) if complete else before,
+                watermark=max(before, min(reached)) if complete else before,
                 settings=session_settings(work.spark),
                 inputs=positions,
             )

@@ -126,14 +126,15 @@ class Leader:
     def _intended(self, work: StepWork) -> Callable[[int], Intent]:
         def intent(plan_version: int) -> Intent:
             head, publisher = self._stepper.head, self._stepper.publisher
-            publishes = publisher is not None and work.kind == "data"
+            editions = publisher.editions() if publisher and work.kind == "data" else {}
             return Intent(
                 batch=work.batch,
                 plan_version=plan_version,
                 watermark_before=head.watermark if head else 0,
                 watermark=self.watermark,
                 settings=session_settings(work.spark),
-                publications=publisher.wanted() if publisher is not None and publishes else (),
+                publications=tuple(editions),
+                editions=editions,
             )
 
         return intent

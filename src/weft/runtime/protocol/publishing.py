@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from weft.runtime.checkpoint.commits import Commit, Entry, Intent
+from weft.runtime.checkpoint.commits import Commit, Edition, Entry, Intent
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 
@@ -39,7 +39,11 @@ class Publication(Protocol):
         """The column of the files that holds event time in microseconds."""
         ...
 
-    def rows(self, rows: DataFrame, watermark_before: int) -> DataFrame:
+    def edition(self) -> Edition:
+        """The queries for which the next step publishes."""
+        ...
+
+    def rows(self, rows: DataFrame, watermark_before: int, edition: Edition) -> DataFrame:
         """The rows to publish of a micro-batch."""
         ...
 
@@ -69,9 +73,13 @@ class Publisher:
         self._log, self._consumers, self._tasks = log, tuple(consumers), tasks
         self._lock = threading.Lock()
 
-    def wanted(self) -> tuple[str, ...]:
-        """The publications that the next step should write."""
-        return tuple(c.publication.name for c in self._consumers if c.publication.wanted)
+    def editions(self) -> dict[str, Edition]:
+        """For whom the next step publishes, by publication."""
+        return {
+            c.publication.name: c.publication.edition()
+            for c in self._consumers
+            if c.publication.wanted
+        }
 
     def write(self, work: StepWork, intent: Intent) -> None:
         """Write the publications that the intent names, into `work.published`."""
@@ -79,7 +87,8 @@ class Publisher:
         for consumer in self._consumers:
             publication = consumer.publication
             if publication.name in intent.publications:
-                rows = publication.rows(work.rows, intent.watermark_before)
+                edition = intent.editions.get(publication.name, Edition())
+                rows = publication.rows(work.rows, intent.watermark_before, edition)
                 folder = f"{work.name}-{work.attempt}-{publication.name}"
                 target = f"{self._log.folder(PUBLISHED)}/{folder}"
                 rows.coalesce(self._tasks).write.parquet(self._log.storage.spark_path(target))
@@ -141,15 +150,16 @@ def _described(log: StreamLog, name: str, time_column: str) -> Entry:
     return {
         **storage.settled(name),
         "rows": metadata.num_rows,
-        "first": min((low for low, _ in bounds), default=None),
-        "last": max((high for _, high in bounds), default=None),
+        "first": min((low for low, _ in bounds if low is not None), default=None),
+        "last": max((high for _, high in bounds if high is not None), default=None),
     }
 
 
-def _bounds(group: Any, column: str) -> tuple[int, int]:
-    """The least and the greatest value of a column in a row group."""
+def _bounds(group: Any, column: str) -> tuple[int | None, int | None]:
+    """The least and the greatest value of a column in a row group; None if all are NULL."""
     for index in range(group.num_columns):
         chunk = group.column(index)
         if chunk.path_in_schema == column:
-            return chunk.statistics.min, chunk.statistics.max
+            known = chunk.statistics is not None and chunk.statistics.has_min_max
+            return (chunk.statistics.min, chunk.statistics.max) if known else (None, None)
     raise LookupError(column)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from weft.algebra.plan import SharedPlan
-from weft.algebra.query import Query
 from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
 from weft.runtime.checkpoint.commits import Entry, Kind, step_name
+from weft.runtime.checkpoint.log import Plan
 
 
 class Halted(Exception):
@@ -68,11 +67,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a stepper and its engine need from their surroundings."""
+    """What a stepper needs from its surroundings."""
 
-    queries: Callable[[], Sequence[Query]]
     quarantine: Callable[[str, str], None]
-    planned: Callable[[SharedPlan, Mapping[str, int]], None]
+    planned: Callable[[str, Plan, Mapping[str, int]], None]
+    """Told after a step: the log, its plan, and what came too late."""
     progress: Callable[[Progress], None]
 
 

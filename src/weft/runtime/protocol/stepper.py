@@ -322,6 +322,7 @@ class Stepper:
             results=(*outcome.written, *results),
             published=tuple(work.published),
             publications=intent.publications if work.kind == "data" else (),
+            editions=intent.editions if work.kind == "data" else {},
             counted=work.counted,
             engine=retained.section,
             late=retained.late,
@@ -338,8 +339,8 @@ class Stepper:
         self.engine.committed(work, intent, outcome, commit)
         with work.timed("clean"):
             self._clean_up(work, commit, retained)
-        plan = self.log.plan(intent.plan_version)
-        self._hooks.planned(plan, commit.late)
+        plan = self.log.any_plan(intent.plan_version)
+        self._hooks.planned(self.log.stream, plan, commit.late)
         self._hooks.progress(self._progress(work, commit, outcome))
 
     def _clean_up(self, work: StepWork, commit: Commit, retained: Retained) -> None:
@@ -375,7 +376,7 @@ class Stepper:
             state_rows=sum(entry["rows"] for entry in commit.state),
             state_bytes=sum(entry["size"] for entry in commit.state),
             plan_version=commit.plan_version,
-            queries=len(self.log.plan(commit.plan_version).queries),
+            queries=len(self.log.any_plan(commit.plan_version).queries),
             where=self.engine.where,
             durations=dict(work.durations),
             unconsumed=self.publisher.unconsumed() if self.publisher is not None else 0,

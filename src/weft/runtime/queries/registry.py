@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.numbered import source_name
-from weft.algebra.plan import SharedPlan, query_columns
+from weft.algebra.plan import query_columns
 from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import FALLBACK, QUARANTINED, REJECTED, Catalog, QueryRecord
 from weft.errors import CatalogError, SqlError, WeftError
+from weft.runtime.checkpoint.commits import Edition
+from weft.runtime.checkpoint.log import Plan
 from weft.runtime.queries.analyzer import SparkAnalyzer
 from weft.runtime.queries.live import LiveQueries
 from weft.runtime.queries.session import sql_session
@@ -30,8 +34,24 @@ from weft.sql.binding.bind import bind
 from weft.sql.binding.safety import Guard
 from weft.sql.fallback import Fallback
 
+Bound = Query | JoinQuery | Fallback
+"""A registered query after binding."""
+
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+[^.]*$")
 _MOST_CHARACTERS = 500
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The queries that run, in the order of registration, and those of each kind."""
+
+    records: Sequence[QueryRecord]
+    """The live records that this was made of, running or not."""
+    queries: tuple[tuple[QueryRecord, Bound | None], ...]
+    by_stream: Mapping[str, tuple[Query, ...]]
+    joins: tuple[JoinQuery, ...]
+    idle: tuple[str, ...]
+    """The ids of the live queries that do not run."""
 
 
 class Registry:
@@ -48,7 +68,9 @@ class Registry:
         self._lock = threading.Lock()
         """Guards the values below. Nobody asks the catalog or Spark while holding it, for who holds
         the catalog may be waiting for it."""
-        self._bound: dict[str, Query | Fallback] = {}
+        self._bound: dict[str, Bound] = {}
+        self._grouped: _Running | None = None
+        """What `_running` gave last, as long as neither records nor bound queries change."""
         self._pruned: Sequence[QueryRecord] = ()
         self.sources: Mapping[str, StreamSource] = MappingProxyType({})
         self.tables: Mapping[str, DataFrame] = MappingProxyType({})
@@ -56,15 +78,18 @@ class Registry:
     def add_source(self, source: StreamSource) -> None:
         """Add a stream. Whoever goes through the streams meanwhile sees those from before."""
         with self._lock:
+            self._grouped = None
             self.sources = MappingProxyType({**self.sources, source.schema.name: source})
 
     def add_table(self, name: str, frame: DataFrame) -> None:
         with self._lock:
+            self._grouped = None
             self.tables = MappingProxyType({**self.tables, name: frame})
 
-    def remember(self, plan: SharedPlan) -> None:
+    def remember(self, plan: Plan) -> None:
         """Take the queries of a plan snapshot as they were bound."""
         with self._lock:
+            self._grouped = None
             for query in plan.queries:
                 self._bound.setdefault(query.id, query)
 
@@ -72,7 +97,7 @@ class Registry:
     def schemas(self) -> Mapping[str, StreamSchema]:
         return {name: source.schema for name, source in self.sources.items()}
 
-    def bind(self, name: str, sql: str, query_id: str) -> Query | Fallback:
+    def bind(self, name: str, sql: str, query_id: str) -> Bound:
         """Bind a query, or raise `SqlError`."""
         try:
             session = sql_session(self._spark)
@@ -115,26 +140,29 @@ class Registry:
         """Refuse to start while a registered query lacks its stream, or the session reads SQL in
         another way than weft."""
         sql_session(self._spark)
-        for record, bound in self._running():
+        for record, bound in self._running().queries:
             if bound is None:
                 statuses = {other.change: other.status for other in self.live()}
                 if statuses.get(record.change) != REJECTED:
                     self.bind(record.name, record.sql, record.id)
-            elif source_name(bound.stream) not in self.sources:
-                known = ", ".join(self.sources) or "none"
-                name = source_name(bound.stream)
-                raise CatalogError("UNKNOWN_STREAM", query=record.name, name=name, known=known)
+                continue
+            for name in _relations(bound):
+                if name not in self.sources and name not in self.tables:
+                    known = ", ".join(self.sources) or "none"
+                    raise CatalogError("UNKNOWN_STREAM", query=record.name, name=name, known=known)
 
-    def put(self, record: QueryRecord, bound: Query | Fallback) -> None:
+    def put(self, record: QueryRecord, bound: Bound) -> None:
         with self._lock:
+            self._grouped = None
             self._bound[record.id] = bound
 
     def forget(self, record: QueryRecord) -> None:
         """The query is dropped."""
         with self._lock:
+            self._grouped = None
             self._bound.pop(record.id, None)
 
-    def of(self, record: QueryRecord) -> Query | Fallback | None:
+    def of(self, record: QueryRecord) -> Bound | None:
         """A record's query, bound now if need be; None if it is rejected."""
         with self._lock:
             bound = self._bound.get(record.id)
@@ -187,30 +215,64 @@ class Registry:
 
     def shared(self, stream: str, columns: set[str] | None = None) -> list[Query]:
         """The shared queries of a stream; with `columns`, those that need no others."""
-        return [
-            query
-            for _, query in self._running()
-            if isinstance(query, Query)
-            and query.stream == stream
-            and (columns is None or query_columns(query) <= columns)
-        ]
+        queries = self._running().by_stream.get(stream, ())
+        return [query for query in queries if columns is None or query_columns(query) <= columns]
+
+    def joins(self) -> tuple[JoinQuery, ...]:
+        """The join queries."""
+        return self._running().joins
+
+    def edition(self, unready: Sequence[str]) -> Edition:
+        """Up to which registration rows are published now, and for which queries they are not: those
+        that do not run, and those that the caller is not ready for."""
+        running = self._running()
+        last = max((record.change for record in running.records), default=0)
+        return Edition(last, (*running.idle, *unready))
 
     def fallbacks(self) -> list[tuple[QueryRecord, Fallback]]:
         """The queries that run as plain streaming queries."""
-        return [(record, bound) for record, bound in self._running() if isinstance(bound, Fallback)]
+        queries = self._running().queries
+        return [(record, bound) for record, bound in queries if isinstance(bound, Fallback)]
 
-    def _running(self) -> Iterator[tuple[QueryRecord, Query | Fallback | None]]:
-        for record in self.live():
+    def _running(self) -> _Running:
+        """The queries that run, bound. Asked many times a second, so kept until something changes."""
+        records = self.live()
+        running = self._grouped
+        if running is not None and running.records is records:
+            return running
+        queries: list[tuple[QueryRecord, Bound | None]] = []
+        by_stream: dict[str, list[Query]] = {}
+        for record in records:
             if record.status in (QUARANTINED, REJECTED):
                 continue
             bound = self.of(record)
             if isinstance(bound, Fallback) and record.status != FALLBACK:
                 # It was resumed; who did so need not have known that it falls back.
                 self._live.set_status(record.change, FALLBACK, bound.detail)
-            yield record, bound
+            if isinstance(bound, Query):
+                by_stream.setdefault(bound.stream, []).append(bound)
+            queries.append((record, bound))
+        ran = {record.change for record, bound in queries if bound is not None}
+        running = _Running(
+            records,
+            tuple(queries),
+            {stream: tuple(of_stream) for stream, of_stream in by_stream.items()},
+            tuple(bound for _, bound in queries if isinstance(bound, JoinQuery)),
+            tuple(record.id for record in records if record.change not in ran),
+        )
+        if all(bound is not None for _, bound in queries):
+            self._grouped = running
+        return running
 
     def quarantine(self, query_id: str, error: str) -> None:
         self._live.set_status(change_of(query_id), QUARANTINED, error)
+
+
+def _relations(bound: Bound) -> tuple[str, ...]:
+    """The streams and tables that a query reads."""
+    if isinstance(bound, JoinQuery):
+        return bound.relations
+    return (source_name(bound.stream),)
 
 
 def change_of(query_id: str) -> int:

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from weft.algebra.numbered import PENDING_TIME
 from weft.algebra.query import StreamSchema, quote
+from weft.runtime.checkpoint.commits import Edition
 from weft.runtime.rows.engine import ROWS
 
 
@@ -34,7 +35,11 @@ class RowsPublication:
     def wanted(self) -> bool:
         return self.asked()
 
-    def rows(self, rows: DataFrame, watermark_before: int) -> DataFrame:
+    def edition(self) -> Edition:
+        """All columns of all rows are for every query."""
+        return Edition()
+
+    def rows(self, rows: DataFrame, watermark_before: int, edition: Edition) -> DataFrame:
         at = F.col(quote(PENDING_TIME))
         timed = rows.withColumn(PENDING_TIME, F.expr(self.source.time_micros))
         admitted = timed.where(at >= F.lit(watermark_before))

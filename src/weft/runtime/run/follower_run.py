@@ -14,7 +14,7 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 
 from weft.errors import RunError
-from weft.runtime.protocol.follower import Follower
+from weft.runtime.protocol.follower import Follower, Input
 from weft.runtime.run.stream_run import StreamRun
 from weft.runtime.sessions import copied
 
@@ -34,12 +34,21 @@ class FollowerRun:
             target=self._watch, name=f"weft-{follower.name}", daemon=True
         )
 
+    def follow(self, stream: StreamRun, source: Input) -> None:
+        """Follow one more stream."""
+        self._streams = (*self._streams, stream)
+        self._follower.add_input(source)
+
     @property
     def name(self) -> str:
         return self._follower.name
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def started(self) -> bool:
+        return self._thread.ident is not None
 
     @property
     def is_active(self) -> bool:
@@ -69,7 +78,7 @@ class FollowerRun:
 
     def _watch(self) -> None:
         while not self._stopping.is_set() and self.error is None:
-            ended = not any(stream.is_active for stream in self._streams)
+            ended = bool(self._streams) and not any(s.is_active for s in self._streams)
             if not self._advance():
                 if ended:
                     return

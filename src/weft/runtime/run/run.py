@@ -16,7 +16,6 @@ from typing import Any
 
 from pyspark.errors import StreamingQueryException
 
-from weft.algebra.numbered import source_name
 from weft.errors import RunError, WeftError
 from weft.runtime.fallbacks.run import FallbackRun
 from weft.runtime.protocol.step import Progress
@@ -129,7 +128,7 @@ class Run:
 
     @property
     def status(self) -> dict[str, Any]:
-        steps = [step for step in self._progress if step.stream == source_name(step.stream)]
+        steps = [step for step in self._progress if "@" not in step.stream]  # no followers
         last = steps[-1] if steps else None
         return {
             "isActive": self.isActive,

@@ -35,7 +35,7 @@ class SinkOutlet:
             batch=sequence,
             attempt=work.attempt,
             families=families,
-            queries=log.plan(intent.plan_version).query_by_id,
+            queries=log.any_plan(intent.plan_version).query_by_id,
             spark=work.spark,
         )
         settings = self.settings

@@ -9,11 +9,12 @@ time in microseconds, or the numbers of rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from weft.algebra.plan import SharedPlan
+from weft.algebra.query import Query
 from weft.kernel.windows.program import Program, compile_program
 from weft.kernel.windows.weave import Step
 from weft.runtime.checkpoint.commits import STATE, Commit, Entry, Intent, Staged
@@ -24,7 +25,7 @@ from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.planning.versions import updated_versions
 from weft.runtime.protocol.engine import Retained
-from weft.runtime.protocol.step import Hooks, StepFailed, StepWork
+from weft.runtime.protocol.step import StepFailed, StepWork
 from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink
 from weft.runtime.windows.openstate import OpenState
@@ -36,13 +37,13 @@ from weft.runtime.windows.weaving import WindowOutcome, use_lanes, weave_here, w
 @dataclass(frozen=True)
 class Surroundings:
     """What the engine is given: its log, its sink (lanes write directly into a result store), its
-    settings and lanes, its planner and its sampling."""
+    settings and lanes, the registered queries, its planner and its sampling."""
 
     log: StreamLog
     sink: Sink
     settings: Settings
     lanes: int
-    hooks: Hooks
+    queries: Callable[[], Sequence[Query]]
     planner: Planner
     sampling: Sampling
 
@@ -52,7 +53,7 @@ class WindowsEngine:
 
     def __init__(self, given: Surroundings) -> None:
         self._log, self._sink, self._settings = given.log, given.sink, given.settings
-        self._lanes, self._hooks = given.lanes, given.hooks
+        self._lanes, self._queries = given.lanes, given.queries
         self._planner, self._sampling = given.planner, given.sampling
         self._open: OpenState | None = None
         self._open_version = 0
@@ -71,14 +72,14 @@ class WindowsEngine:
 
     def serves(self, head: Commit | Staged) -> bool:
         plan = self._log.plan(head.plan_version)
-        registered = [query.id for query in self._hooks.queries()]
+        registered = [query.id for query in self._queries()]
         return [query.id for query in plan.queries] == registered
 
     def outgrown(self, head: Commit | Staged, last: Commit | None) -> bool:
         return self._planner.outgrown(self._log.plan(head.plan_version), last)
 
     def new_plan(self, work: StepWork, last: Commit | None) -> int:
-        queries = self._hooks.queries()
+        queries = self._queries()
         if last is None and work.rows is not None:
             with work.timed("statistics"):
                 self._planner.look(work.rows, queries)

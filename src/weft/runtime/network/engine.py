@@ -1,0 +1,263 @@
+"""The engine of join queries: published rows in, new matches out.
+
+In `read` it learns which published files the step consumes. In `compute` the kernel joins their rows with
+history. What only Spark can project, Spark projects. `retain` names the published files that are history
+now, and writes the rows of joins that feed other joins. The state in memory is that of the last commit;
+after a restart, or for another plan, it is restored from the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from weft.algebra.network.plan import NetworkPlan
+from weft.algebra.network.query import JoinQuery
+from weft.kernel.failure import QueryFailure
+from weft.kernel.network import Limits, Outcome, Program, State, advance, program, restored
+from weft.runtime.checkpoint.commits import (
+    RETAINED,
+    STATE,
+    Commit,
+    Entry,
+    Intent,
+    Staged,
+    editions,
+)
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.network import history
+from weft.runtime.network.editions import Changes, decoded, encoded, first_step, forgotten, noted
+from weft.runtime.network.history import HistoryFiles, Published
+from weft.runtime.network.planner import NetworkPlanner
+from weft.runtime.network.projection import Finished, finished
+from weft.runtime.network.publication import NETWORK
+from weft.runtime.protocol.engine import Retained
+from weft.runtime.protocol.follower import consumed_steps
+from weft.runtime.protocol.step import StepFailed, StepWork
+
+LOG = "@network"
+"""The name of the network's log. No stream's name has an @."""
+
+_NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class NetworkOutcome:
+    """The matches of a step, and the state after it."""
+
+    kernel: Outcome
+    finished: Finished
+    written: Sequence[Entry] = ()
+
+    @property
+    def families(self) -> Mapping[str, Sequence[pa.Table]]:
+        return self.finished.families
+
+    @property
+    def rows(self) -> int:
+        return sum(table.num_rows for tables in self.families.values() for table in tables)
+
+
+@dataclass(frozen=True)
+class _Consumed:
+    """What a step consumes: files, and by relation the steps at which editions changed."""
+
+    files: tuple[Published, ...] = ()
+    changes: Mapping[str, Changes] = field(default_factory=dict)
+
+
+class NetworkEngine:
+    """Runs the network of all join queries."""
+
+    def __init__(
+        self,
+        log: StreamLog,
+        stream_log: Callable[[str], StreamLog],
+        queries: Callable[[], Sequence[JoinQuery]],
+        planner: NetworkPlanner,
+        limits: Limits,
+    ) -> None:
+        self._log, self._stream_log = log, stream_log
+        self._queries, self._planner, self._limits = queries, planner, limits
+        self._program: Program | None = None
+        self._state: State | None = None
+        """The state after the last commit, for the program; None if it must be restored."""
+        self._consumed = _Consumed()
+
+    @property
+    def where(self) -> str:
+        return "driver"
+
+    def may_overlap(self, work: StepWork) -> bool:
+        """A follower gains nothing: its input is files, which it need not read early."""
+        return False
+
+    # plans
+
+    def serves(self, head: Commit | Staged) -> bool:
+        plan = self._log.network(head.plan_version)
+        return [query.id for query in plan.queries] == [query.id for query in self._queries()]
+
+    def outgrown(self, head: Commit | Staged, last: Commit | None) -> bool:
+        return False
+
+    def new_plan(self, work: StepWork, last: Commit | None) -> int:
+        with work.timed("planning"):
+            return self._planner.new_plan(self._queries(), last)
+
+    def replanned(self, failures: Sequence[str], version: int, last: Commit | None) -> int:
+        return self.left_out(failures, version)
+
+    def left_out(self, failures: Sequence[str], version: int) -> int:
+        """The same nodes without these queries. The next new plan removes what nobody needs."""
+        new_version = max(self._log.plan_versions()) + 1
+        self._log.put_plan(self._log.network(version).without(failures, new_version))
+        return new_version
+
+    # a step
+
+    def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
+        files: list[Published] = []
+        changes = decoded(last.engine["editions"]) if last else {}
+        for relation, position in intent.inputs.items():
+            after = last.inputs.get(relation) if last else None
+            for step in consumed_steps(self._stream_log(relation), after, position, NETWORK):
+                if step["kind"] != "data" or NETWORK not in step["publications"]:
+                    continue
+                sequence, edition = step["sequence"], editions(step)[NETWORK]
+                changes[relation] = noted(changes.get(relation, ()), [(sequence, edition)])
+                files += [
+                    Published(relation, sequence, entry)
+                    for entry in step["published"]
+                    if entry["publication"] == NETWORK
+                ]
+        self._consumed = _Consumed(tuple(files), changes)
+        work.counted["rows"] = sum(file.entry["rows"] for file in files)
+
+    def compute(
+        self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
+    ) -> NetworkOutcome:
+        plan = self._log.network(intent.plan_version)
+        ansi = intent.settings["ansi"].lower() == "true"
+        limits = replace(self._limits, ansi=ansi)
+        try:
+            compiled = self._compiled(plan)
+            with work.timed("history"):
+                state = self._opened(compiled, intent, last)
+            with work.timed("rows"):
+                deltas = history.delta(self._log.storage, self._consumed.files)
+            with work.timed("kernel"):
+                outcome = advance(
+                    compiled,
+                    state,
+                    deltas,
+                    intent.watermark_before,
+                    intent.watermark,
+                    self._first_steps(plan),
+                    limits,
+                )
+        except QueryFailure as failure:
+            if not failure.queries:
+                raise
+            raise StepFailed(dict.fromkeys(failure.queries, failure)) from failure
+        work.counted["late_rows"] = sum(outcome.counters.late.values())
+        with work.timed("projection"):
+            shown = finished(work.spark, plan, outcome)
+        if shown.failures:
+            raise StepFailed(shown.failures)
+        return NetworkOutcome(outcome, shown)
+
+    def _compiled(self, plan: NetworkPlan) -> Program:
+        if self._program is None or self._program.version != plan.version:
+            self._program, self._state = program(plan), None
+        return self._program
+
+    def _opened(self, compiled: Program, intent: Intent, last: Commit | None) -> State:
+        if self._state is None:
+            files = history.restored(self._log.storage, last.live if last else {})
+            self._state = restored(
+                compiled,
+                files.base,
+                files.joined,
+                shown=files.shown,
+                watermark=intent.watermark_before,
+            )
+        return self._state
+
+    def _first_steps(self, plan: NetworkPlan) -> dict[str, dict[str, int]]:
+        """By query and relation, the first step whose rows it sees; only where there are older ones."""
+        first_steps: dict[str, dict[str, int]] = {}
+        for query in plan.queries:
+            for relation in query.relations:
+                changes = self._consumed.changes.get(relation, ())
+                first = first_step(changes, query.id)
+                if changes and (first is None or first > changes[0][0]):
+                    starts = first_steps.setdefault(query.id, {})
+                    starts[relation] = _NEVER if first is None else first
+        return first_steps
+
+    def retain(
+        self, work: StepWork, intent: Intent, outcome: NetworkOutcome, last: Commit | None
+    ) -> Retained:
+        compiled = self._compiled(self._log.network(intent.plan_version))
+        files = HistoryFiles(self._log, work.name, work.attempt, compiled)
+        before = last.live if last else {}
+        consumed = [file.retained(intent.watermark_before) for file in self._consumed.files]
+        written = [files.joined(join, rows) for join, rows in outcome.kernel.joined.items()]
+        written += [files.shown(query, rows) for query, rows in outcome.finished.shown.items()]
+        old_state = before.get(STATE, ())
+        entries = (*before.get(RETAINED, ()), *consumed, *old_state, *written)
+        needed = history.unexpired(entries, compiled, intent.watermark)
+        kept = files.compacted(needed, intent.watermark)
+        state = tuple(entry for entry in kept if "above" not in entry)
+        retained = tuple(entry for entry in kept if "above" in entry)
+        names = {entry["name"] for entry in state}
+        oldest = _oldest_steps(kept)
+        changes = {
+            relation: forgotten(steps, oldest.get(relation, _NEVER))
+            for relation, steps in self._consumed.changes.items()
+        }
+        return Retained(
+            live={RETAINED: retained, STATE: state},
+            dead=[entry for entry in (*old_state, *written) if entry["name"] not in names],
+            section={"editions": encoded(changes), "mark": intent.watermark, "latest": None},
+            late=last.late if last else {},
+            metrics=_metrics(last, work, outcome),
+        )
+
+    def committed(
+        self, work: StepWork, intent: Intent, outcome: NetworkOutcome, commit: Commit
+    ) -> None:
+        self._state = replace(outcome.kernel.state, emitted=outcome.finished.emitted)
+
+
+def _oldest_steps(entries: Sequence[Entry]) -> dict[str, int]:
+    """By relation, the step of the oldest row in history."""
+    oldest: dict[str, int] = {}
+    for entry in entries:
+        for relation, step in entry.get("oldest", {}).items():
+            oldest[relation] = min(step, oldest.get(relation, step))
+    return oldest
+
+
+def _metrics(
+    last: Commit | None, work: StepWork, outcome: NetworkOutcome
+) -> dict[str, object]:
+    """What the network has done so far, and how much history it has."""
+    before = last.metrics if last else {}
+    counters = outcome.kernel.counters
+    nodes = dict(before.get("nodes", {}))
+    for node, rows in counters.rows.items():
+        nodes[node] = nodes.get(node, 0) + rows
+    state = outcome.kernel.state
+    return {
+        "rows": before.get("rows", 0) + work.count("rows"),
+        "results": before.get("results", 0) + outcome.rows,
+        "late_rows": before.get("late_rows", 0) + work.count("late_rows"),
+        "candidates": before.get("candidates", 0) + sum(counters.candidates.values()),
+        "nodes": nodes,
+        "history_rows": state.rows,
+        "history_bytes": state.nbytes,
+    }

@@ -1,0 +1,86 @@
+"""From the kernel's matches to result families.
+
+A query whose output the kernel can compute arrives finished. Of the others the kernel gives the rows that
+match, and Spark computes the output columns on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from weft.algebra.frozen import FrozenMapping
+from weft.algebra.network.plan import NetworkPlan
+from weft.algebra.network.query import JoinQuery
+from weft.algebra.scalar import quoted_sql
+from weft.kernel.columns.arrow import arrow_type
+from weft.kernel.failure import QueryFailure
+from weft.kernel.network import Outcome
+from weft.kernel.network.distinct import Emitted, fresh
+from weft.kernel.network.state import emitted_table
+from weft.kernel.windows.program import family
+from weft.kernel.windows.results import family_schema
+from weft.runtime.frames import frame_of
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The results of a step by family, what DISTINCT queries have shown with them, and the queries
+    that fail on their own rows."""
+
+    families: Mapping[str, list[pa.Table]]
+    shown: Mapping[str, pa.Table]
+    emitted: Mapping[str, Emitted]
+    failures: Mapping[str, QueryFailure]
+
+
+def finished(spark: SparkSession, plan: NetworkPlan, outcome: Outcome) -> Finished:
+    """Project what the kernel could not."""
+    families: dict[str, list[pa.Table]] = {}
+    failures: dict[str, QueryFailure] = {}
+    shown, emitted = dict(outcome.shown), dict(outcome.state.emitted)
+
+    def add(query: JoinQuery, rows: pa.Table) -> None:
+        if rows.num_rows:
+            families.setdefault(family(query.output_types), []).append(_labelled(query, rows))
+
+    for query_id, rows in outcome.results.items():
+        add(plan.query_by_id[query_id], rows)
+    for query_id, rows in outcome.raw.items():
+        query = plan.query_by_id[query_id]
+        try:
+            projected = _projected(spark, query, rows)
+        except PySparkException as error:
+            message = str(error).split("\n", 1)[0]
+            failures[query_id] = QueryFailure(error.getCondition() or "SPARK_ERROR", message)
+            continue
+        if query.distinct:
+            before = emitted.get(query_id, Emitted())
+            projected, emitted[query_id], hashes = fresh(before, projected)
+            if hashes:
+                shown[query_id] = emitted_table(hashes)
+        add(query, projected)
+    return Finished(families, shown, FrozenMapping(emitted), failures)
+
+
+def _projected(spark: SparkSession, query: JoinQuery, rows: pa.Table) -> pa.Table:
+    outputs = [
+        F.expr(quoted_sql(column.value)).alias(f"c{index}")
+        for index, column in enumerate(query.columns)
+    ]
+    return frame_of(spark, rows).select(*outputs).toArrow()
+
+
+def _labelled(query: JoinQuery, rows: pa.Table) -> pa.Table:
+    """The rows as their result family stores them."""
+    columns = [pa.repeat(pa.scalar(query.id, pa.string()), rows.num_rows)]
+    columns += [
+        column.cast(arrow_type(type_))
+        for column, type_ in zip(rows.columns, query.output_types, strict=True)
+    ]
+    return pa.table(columns, schema=family_schema(query.output_types))

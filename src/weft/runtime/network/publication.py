@@ -1,0 +1,109 @@
+"""The rows that a stream publishes for join queries.
+
+One native pass selects the rows that some query may want, by a condition that holds wherever any
+query's does (`algebra/predicates/spark_sql.widened`), and projects them to the columns in use. What only
+Spark can decide about a row is computed here, too, as a column of truth values. The kernel decides the
+rest. Late rows are published as well: a query without a join wants them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from weft.algebra.network.bits import Bit, bits_of
+from weft.algebra.network.query import JoinQuery
+from weft.algebra.predicates import PredicateSet
+from weft.algebra.predicates.spark_sql import widened
+from weft.algebra.query import StreamSchema, quote
+from weft.runtime.checkpoint.commits import Edition
+
+NETWORK = "network"
+"""The name of the publication for join queries."""
+
+TIME = "#time"
+"""The column of published rows that holds the event time in microseconds."""
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """What one native pass over a micro-batch does."""
+
+    condition: str
+    columns: tuple[str, ...]
+    bits: tuple[Bit, ...]
+
+
+@dataclass
+class NetworkPublication:
+    """Publishes the rows of one stream that join queries want."""
+
+    source: StreamSchema
+    queries: Callable[[], Sequence[JoinQuery]]
+    """The registered join queries, the same object as long as nothing changes."""
+    read: Callable[[], set[str]]
+    """The columns with which the stream is read."""
+    editions: Callable[[Sequence[str]], Edition]
+    """The edition without these queries."""
+    name: str = NETWORK
+    time_column: str = TIME
+    _pass: tuple[object, Edition, _Pass] | None = field(default=None, repr=False)
+
+    @property
+    def wanted(self) -> bool:
+        return any(self._reads(query) for query in self.queries())
+
+    def _reads(self, query: JoinQuery) -> bool:
+        return self.source.name in query.relations
+
+    def edition(self) -> Edition:
+        """All registered queries, apart from those that need columns which are not read yet."""
+        read = self.read()
+        return self.editions(
+            [
+                query.id
+                for query in self.queries()
+                if self._reads(query) and not query.columns_of(self.source.name) <= read
+            ]
+        )
+
+    def rows(self, rows: DataFrame, watermark_before: int, edition: Edition) -> DataFrame:
+        native = self._native(edition)
+        kept = rows if native.condition == "true" else rows.where(F.expr(native.condition))
+        return kept.select(
+            *(F.col(quote(name)) for name in native.columns),
+            F.expr(self.source.time_micros).alias(TIME),
+            *(F.expr(bit.sql).alias(bit.name) for bit in native.bits),
+        )
+
+    def _native(self, edition: Edition) -> _Pass:
+        queries = self.queries()
+        if self._pass is None or self._pass[0] is not queries or self._pass[1] != edition:
+            self._pass = (queries, edition, self._made(queries, edition))
+        return self._pass[2]
+
+    def _made(self, queries: Sequence[JoinQuery], edition: Edition) -> _Pass:
+        stream = self.source.name
+        served = [query for query in queries if self._reads(query) and serves(edition, query.id)]
+        sets: dict[PredicateSet, None] = {}
+        columns: set[str] = set()
+        bits: dict[str, Bit] = {}
+        for query in served:
+            columns |= query.columns_of(stream)
+            for slot, entry in enumerate(query.inputs):
+                if entry.relation == stream:
+                    selection = query.predicates.within({slot}).moved({slot: 0})
+                    sets[selection] = None
+                    bits |= {bit.name: bit for bit in bits_of(selection)}
+        order = [column.name for column in self.source.fields]
+        condition = widened(tuple(sets)) if sets else "false"
+        return _Pass(condition, tuple(sorted(columns, key=order.index)), tuple(bits.values()))
+
+
+def serves(edition: Edition, query_id: str) -> bool:
+    """Whether a publication is for a query, too."""
+    change = int(query_id.rsplit("@", 1)[1])
+    return change <= edition.last and query_id not in edition.without
