@@ -1,7 +1,7 @@
 """Scalar expressions over named values, in a form that weft can type and evaluate itself.
 
 The whitelist of DESIGN section 4.4: what is built of these nodes has the meaning Spark gives
-it, and is evaluated by `weft.kernel.windows.scalar`. Everything else is `Opaque`: Spark SQL text
+it, and is evaluated by `weft.kernel.columns.scalar`. Everything else is `Opaque`: Spark SQL text
 that only Spark evaluates.
 """
 

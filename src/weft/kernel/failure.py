@@ -4,12 +4,14 @@ from __future__ import annotations
 
 
 class QueryFailure(Exception):
-    """An error of one query on its own data, such as an overflow under ANSI."""
+    """An error of one query on its own data, such as an overflow under ANSI. Where the caller cannot
+    tell whose it is, `queries` holds the ids of the queries concerned."""
 
-    def __init__(self, error_class: str, message: str) -> None:
+    def __init__(self, error_class: str, message: str, queries: tuple[str, ...] = ()) -> None:
         super().__init__(f"[{error_class}] {message}")
         self.error_class = error_class
         self.message = message
+        self.queries = queries
 
 
 class NeedsSpark(Exception):

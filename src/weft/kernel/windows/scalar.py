@@ -1,160 +1,21 @@
-"""Evaluates the whitelisted scalars on result columns, with Spark's meaning.
-
-The operators are those of `weft.sql.typing.scalars`: both arguments of an operator have one type, and
-every implicit cast is a node. Where a value would overflow or divide by zero, `NeedsSpark` is
-raised, and Spark evaluates the expression on the same rows: its word is final.
-"""
+"""Evaluates scalars on result columns: the columns of a table, and `window` of its two bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from decimal import Decimal
-from functools import reduce
-from typing import Any
-
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar
-from weft.algebra.types import decimal_parameters
-from weft.kernel.columns import codes
-from weft.kernel.columns.arrow import arrow_type, single
-from weft.kernel.failure import NeedsSpark
+from weft.algebra.scalar import Scalar
+from weft.kernel.columns import scalar as scalars
+from weft.kernel.columns.arrow import single
 
 
 def evaluate(scalar: Scalar, table: pa.Table, *, ansi: bool) -> pa.Array:
     """The values of a scalar over the rows of a table."""
-    if isinstance(scalar, Ref):
-        return _column(scalar.name, table)
-    if isinstance(scalar, Literal):
-        return pa.repeat(_constant(scalar), table.num_rows)
-    if isinstance(scalar, Opaque):
-        raise NeedsSpark(scalar.sql)
-    arguments = [evaluate(argument, table, ansi=ansi) for argument in scalar.arguments]
-    result: pa.Array = _OPERATORS[scalar.operator](scalar, arguments, ansi)
-    return result
 
+    def column(name: str) -> pa.Array:
+        if name == "window":
+            bounds = [single(table.column("window_start")), single(table.column("window_end"))]
+            return pa.StructArray.from_arrays(bounds, ["start", "end"])
+        return single(table.column(name))
 
-def _column(name: str, table: pa.Table) -> pa.Array:
-    if name == "window":
-        bounds = [single(table.column("window_start")), single(table.column("window_end"))]
-        return pa.StructArray.from_arrays(bounds, ["start", "end"])
-    return single(table.column(name))
-
-
-def _constant(literal: Literal) -> pa.Scalar:
-    type_ = arrow_type(literal.type)
-    value: Any = literal.value
-    if value is not None and decimal_parameters(literal.type):
-        value = Decimal(str(value))
-    return pa.scalar(value, type_)
-
-
-def _compare(symbol: str) -> Callable[[Call, list[pa.Array], bool], pa.Array]:
-    function = {
-        "=": pc.equal,
-        "<>": pc.not_equal,
-        "<": pc.less,
-        "<=": pc.less_equal,
-        ">": pc.greater,
-        ">=": pc.greater_equal,
-    }[symbol]
-
-    def compare(_call: Call, arguments: list[pa.Array], _ansi: bool) -> pa.Array:
-        left, right = (_comparable(argument) for argument in arguments)
-        return function(left, right)
-
-    return compare
-
-
-def _comparable(values: pa.Array) -> pa.Array:
-    """Floats as codes, so that NaN equals itself and is above all; booleans as 0 and 1."""
-    if pa.types.is_boolean(values.type):
-        return values.cast(pa.int8())
-    if pa.types.is_floating(values.type):
-        return pa.array(codes.float_codes(values), mask=~codes.validity(values))
-    return values
-
-
-def _null_safe_equal(_call: Call, arguments: list[pa.Array], _ansi: bool) -> pa.Array:
-    left, right = (_comparable(argument) for argument in arguments)
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return pc.or_(both_null, pc.fill_null(pc.equal(left, right), False))
-
-
-def _in(_call: Call, arguments: list[pa.Array], _ansi: bool) -> pa.Array:
-    value, *choices = (_comparable(argument) for argument in arguments)
-    return reduce(pc.or_kleene, [pc.equal(value, choice) for choice in choices])
-
-
-def _like(call: Call, arguments: list[pa.Array], _ansi: bool) -> pa.Array:
-    pattern = call.arguments[1]
-    assert isinstance(pattern, Literal) and isinstance(pattern.value, str)
-    return pc.match_like(arguments[0], pattern.value)
-
-
-def _arithmetic(symbol: str) -> Callable[[Call, list[pa.Array], bool], pa.Array]:
-    plain = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[symbol]
-    checked = {
-        "+": pc.add_checked,
-        "-": pc.subtract_checked,
-        "*": pc.multiply_checked,
-    }[symbol]
-
-    def calculate(call: Call, arguments: list[pa.Array], _ansi: bool) -> pa.Array:
-        if pa.types.is_floating(arrow_type(call.type)):
-            return plain(*arguments)
-        try:
-            return checked(*arguments)
-        except pa.ArrowInvalid as overflow:
-            raise NeedsSpark(str(overflow)) from overflow
-
-    return calculate
-
-
-def _divide(_call: Call, arguments: list[pa.Array], _ansi: bool) -> pa.Array:
-    left, right = arguments
-    if pc.any(pc.equal(right, 0.0)).as_py():
-        raise NeedsSpark("division by zero")
-    return pc.divide(left, right)
-
-
-def _negate(call: Call, arguments: list[pa.Array], _ansi: bool) -> pa.Array:
-    try:
-        floating = pa.types.is_floating(arrow_type(call.type))
-        return pc.negate(arguments[0]) if floating else pc.negate_checked(arguments[0])
-    except pa.ArrowInvalid as overflow:
-        raise NeedsSpark(str(overflow)) from overflow
-
-
-def _case(call: Call, arguments: list[pa.Array], _ansi: bool) -> pa.Array:
-    *branches, otherwise = arguments
-    result = otherwise.cast(arrow_type(call.type))
-    for condition, value in reversed(list(zip(branches[::2], branches[1::2], strict=True))):
-        chosen = pc.fill_null(condition, False)
-        result = pc.if_else(chosen, value.cast(arrow_type(call.type)), result)
-    return result
-
-
-def _cast(call: Call, arguments: list[pa.Array], _ansi: bool) -> pa.Array:
-    return arguments[0].cast(arrow_type(call.type), safe=False)
-
-
-_OPERATORS: dict[str, Callable[[Call, list[pa.Array], bool], pa.Array]] = {
-    **{symbol: _compare(symbol) for symbol in ("=", "<>", "<", "<=", ">", ">=")},
-    **{symbol: _arithmetic(symbol) for symbol in ("+", "-", "*")},
-    "<=>": _null_safe_equal,
-    "and": lambda _call, arguments, _ansi: reduce(pc.and_kleene, arguments),
-    "or": lambda _call, arguments, _ansi: reduce(pc.or_kleene, arguments),
-    "not": lambda _call, arguments, _ansi: pc.invert(arguments[0]),
-    "is_null": lambda _call, arguments, _ansi: pc.is_null(arguments[0]),
-    "in": _in,
-    "like": _like,
-    "/": _divide,
-    "negate": _negate,
-    "case": _case,
-    "coalesce": lambda _call, arguments, _ansi: pc.coalesce(*arguments),
-    "cast_int": _cast,
-    "cast_bigint": _cast,
-    "cast_double": _cast,
-}
+    return scalars.evaluate(scalar, column, table.num_rows, ansi=ansi)

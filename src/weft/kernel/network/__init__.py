@@ -1,0 +1,22 @@
+"""The query network in the kernel: new matches of many join queries, from new rows and history.
+
+`program` compiles a plan to physical nodes, `step` computes a step of it. Conditions are in `subjects`,
+`conditions` and `members`; joins in `keys`, `candidates`, `history` and `expiry`; what queries show in
+`output` and `distinct`. No Spark, no files: rows come and go as Arrow tables.
+"""
+
+from weft.kernel.network.program import Program, program
+from weft.kernel.network.state import State
+from weft.kernel.network.step import Counters, Limits, Outcome, admitted, advance, restored
+
+__all__ = [
+    "Counters",
+    "Limits",
+    "Outcome",
+    "Program",
+    "State",
+    "admitted",
+    "advance",
+    "program",
+    "restored",
+]

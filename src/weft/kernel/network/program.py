@@ -1,0 +1,402 @@
+"""A network as the kernel runs it: physical nodes, compiled once for a version of the plan.
+
+A *physical node* is a source, or one physical join: all join nodes of the same two physical inputs on
+the same keys, whose candidates are searched once. Its *members* are the logical nodes on its rows:
+the source or the join nodes first, then the selections above them. A member is a set of positions
+among the physical node's rows, and a row that no query and no further join wants is dropped at once.
+
+An *input* is one side of a physical join: the rows of a physical node that belong to at least one of its
+`members`, which are the parents of the join nodes. Bit k of a row says that it belongs to member k.
+
+The id of a physical join is a digest of its inputs and keys: the same join has the same id in every
+version of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weft.algebra import codec
+from weft.algebra.condition.values import Values
+from weft.algebra.network.plan import NetworkNode, NetworkPlan
+from weft.algebra.network.query import JoinQuery
+from weft.algebra.predicates import Linear, OrPredicate, PredicateSet
+from weft.algebra.predicates.predicate_set import all_of
+from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
+from weft.algebra.predicates.subject import subject_names
+from weft.algebra.scalar import is_native
+from weft.kernel.failure import NeedsSpark, QueryFailure
+from weft.kernel.network.conditions import Compiler, Conditions
+from weft.kernel.network.expiry import Bounds, Lifetime, lifetime, time_bounds
+from weft.kernel.network.keys import (
+    Key,
+    KeySide,
+    equalities,
+    equality_key,
+    hull,
+    range_key,
+    range_subjects,
+)
+from weft.kernel.network.rows import STEP, TIME
+from weft.kernel.network.subjects import readable
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A logical node on the rows of a physical node: the positions of its parent (None: of all rows)
+    that pass the tests."""
+
+    node: str
+    parent: str | None
+    tests: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One side of a physical join."""
+
+    join: str
+    left: bool
+    source: str
+    """The physical node whose rows come in."""
+    members: tuple[str, ...]
+    key: KeySide
+    lifetime: Lifetime
+    waits_for: frozenset[str]
+    """The tables of the other side: until they are here, no row expires."""
+
+    @property
+    def id(self) -> tuple[str, bool]:
+        return self.join, self.left
+
+
+@dataclass(frozen=True, slots=True)
+class JoinMember:
+    """A logical join: the bits of its parents, and what is tested beyond the keys."""
+
+    node: str
+    left_bit: int
+    right_bit: int
+    tests: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalJoin:
+    """How a physical node's rows are found."""
+
+    left: Input
+    right: Input
+    left_slots: int
+    key: Key
+    key_tests: tuple[int, ...]
+    members: tuple[JoinMember, ...]
+
+
+@dataclass(frozen=True)
+class PhysicalNode:
+    """A source or physical join, and all logical nodes on its rows."""
+
+    id: str
+    relations: tuple[str, ...]
+    join: PhysicalJoin | None
+    conditions: Conditions
+    """The tests of its members, on its rows."""
+    candidate_conditions: Conditions
+    """Of a join: the tests of keys and join nodes, on candidates."""
+    members: tuple[Member, ...]
+    inputs: tuple[Input, ...]
+    """The sides of other joins that its rows come into."""
+    stored: tuple[str, ...]
+    """The columns of its rows that these joins, and what follows them, read."""
+    outputs: Mapping[str, tuple[str, ...]]
+    """The queries that take their rows from a member."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a query makes of its rows."""
+
+    query: JoinQuery
+    node: str
+    slots: tuple[int, ...]
+    native: bool
+    """Whether the kernel can evaluate all of its columns."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that its output reads, as `slot.column` of the query."""
+        return tuple(
+            sorted(set().union(*(names_in(column.value) for column in self.query.columns)))
+        )
+
+    def at_node(self, name: str) -> str:
+        """A column of the query as a column of the node."""
+        return moved_name(name, dict(enumerate(self.slots)))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A plan, compiled. Physical nodes are in an order in which inputs come first."""
+
+    version: int
+    nodes: tuple[PhysicalNode, ...]
+    outputs: Mapping[str, Output]
+    streams: frozenset[str]
+    fed: Mapping[str, tuple[str, ...]]
+    """For each logical node the ids of the queries that get rows from it."""
+    node_by_id: Mapping[str, PhysicalNode] = field(default_factory=dict)
+
+
+def program(plan: NetworkPlan) -> Program:
+    """The compiled form of a plan. Raises `QueryFailure` if the kernel cannot evaluate a condition."""
+    return _Compilation(plan).program()
+
+
+@dataclass
+class _Draft:
+    """A physical node while it is compiled."""
+
+    id: str
+    relations: tuple[str, ...]
+    joins: list[NetworkNode]
+    selections: list[NetworkNode]
+    left: str = ""
+    right: str = ""
+    left_slots: int = 0
+    key: Key | None = None
+
+
+class _Compilation:
+    def __init__(self, plan: NetworkPlan) -> None:
+        self._plan = plan
+        self._fed = _fed(plan)
+        self._drafts: dict[str, _Draft] = {}
+        self._physical: dict[str, str] = {}
+        """The physical node of every logical one."""
+        self._full: dict[str, PredicateSet] = {}
+        """All that holds for a logical node's rows, over its slots."""
+
+    def program(self) -> Program:
+        for node in self._plan.nodes:
+            if self._fed[node.id]:
+                self._add(node)
+        inputs = self._inputs()
+        stored = self._stored()
+        nodes = tuple(
+            self._node(draft, inputs, stored[draft.id]) for draft in self._drafts.values()
+        )
+        outputs = {
+            feed.query: self._output(feed.query, feed.node, feed.slots) for feed in self._plan.feeds
+        }
+        return Program(
+            self._plan.version,
+            nodes,
+            outputs,
+            frozenset(self._plan.stream_by_name),
+            self._fed,
+            {node.id: node for node in nodes},
+        )
+
+    def _output(self, query: str, node: str, slots: tuple[int, ...]) -> Output:
+        bound = self._plan.query_by_id[query]
+        return Output(bound, node, slots, all(is_native(column.value) for column in bound.columns))
+
+    def _add(self, node: NetworkNode) -> None:
+        if node.kind == "source":
+            relation = node.relations[0]
+            draft = self._drafts.setdefault(relation, _Draft(relation, (relation,), [], []))
+            self._physical[node.id] = relation
+            self._full[node.id] = node.predicates
+            draft.selections.append(node)
+        elif node.kind == "selection":
+            physical = self._physical[node.parents[0]]
+            self._physical[node.id] = physical
+            self._full[node.id] = self._full[node.parents[0]] & node.predicates
+            self._drafts[physical].selections.append(node)
+        else:
+            self._add_join(node)
+
+    def _add_join(self, node: NetworkNode) -> None:
+        left, right = (self._physical[parent] for parent in node.parents)
+        left_slots = len(self._plan.node_by_id[node.parents[0]].relations)
+        right_slots = len(node.relations) - left_slots
+        literals = equalities(node.predicates, left_slots)
+        ranges = {} if literals else range_subjects(node.predicates, left_slots)
+        chosen = min(ranges, key=lambda subject: _spread(subject, ranges[subject]), default=None)
+        text = [literal.sql for literal in literals] or ([chosen.sql] if chosen else [])
+        id_ = f"join-{codec.digest([left, right, left_slots, right_slots, text], 16)}"
+        draft = self._drafts.get(id_)
+        if draft is None:
+            draft = _Draft(id_, node.relations, [], [], left, right, left_slots)
+            self._drafts[id_] = draft
+        if chosen is not None:
+            sets = [range_subjects(join.predicates, left_slots)[chosen] for join in draft.joins]
+            draft.key = range_key(chosen, [*sets, ranges[chosen]], left_slots)
+        elif draft.key is None:
+            try:
+                draft.key = equality_key(literals, left_slots)
+            except NeedsSpark as reason:
+                raise self._unreadable(node, reason) from reason
+        draft.joins.append(node)
+        self._physical[node.id] = id_
+        shifted = {slot: slot + left_slots for slot in range(right_slots)}
+        self._full[node.id] = all_of(
+            (
+                *self._full[node.parents[0]].predicates,
+                *self._full[node.parents[1]].moved(shifted).predicates,
+                *node.predicates.predicates,
+            )
+        )
+
+    def _unreadable(self, node: NetworkNode, reason: NeedsSpark) -> QueryFailure:
+        message = f"only Spark can evaluate {reason}, which reads several relations"
+        return QueryFailure("NEEDS_SPARK", message, self._fed[node.id])
+
+    def _inputs(self) -> dict[str, list[Input]]:
+        """The inputs of all joins, by the physical node that they read."""
+        inputs: dict[str, list[Input]] = {draft.id: [] for draft in self._drafts.values()}
+        for draft in self._drafts.values():
+            if draft.joins:
+                for left in (True, False):
+                    entry = self._input(draft, left)
+                    inputs[entry.source].append(entry)
+        return inputs
+
+    def _input(self, draft: _Draft, left: bool) -> Input:
+        assert draft.key is not None
+        slots = range(len(draft.relations))
+        sides = slots[: draft.left_slots], slots[draft.left_slots :]
+        mine, theirs = sides if left else sides[::-1]
+        streams = self._plan.stream_by_name
+        bounds = [self._bounds(join) for join in draft.joins]
+        return Input(
+            draft.id,
+            left,
+            draft.left if left else draft.right,
+            tuple(dict.fromkeys(join.parents[not left] for join in draft.joins)),
+            draft.key.left if left else draft.key.right,
+            lifetime(
+                bounds,
+                [slot for slot in mine if draft.relations[slot] in streams],
+                [slot for slot in theirs if draft.relations[slot] in streams],
+                mine[0],
+            ),
+            frozenset(draft.relations[slot] for slot in theirs) - streams.keys(),
+        )
+
+    def _bounds(self, node: NetworkNode) -> Bounds:
+        streams = self._plan.stream_by_name
+        times = {
+            slot: streams[relation].time
+            for slot, relation in enumerate(node.relations)
+            if relation in streams
+        }
+        return time_bounds(self._full[node.id], times)
+
+    def _stored(self) -> dict[str, set[str]]:
+        """For every physical node the columns of its rows that the joins after it, and what follows
+        them, read."""
+        stored: dict[str, set[str]] = {draft.id: set() for draft in self._drafts.values()}
+        shown: dict[str, set[str]] = {draft.id: set() for draft in self._drafts.values()}
+        for feed in self._plan.feeds:
+            output = self._output(feed.query, feed.node, feed.slots)
+            names = shown[self._physical[feed.node]]
+            names.update(output.at_node(name) for name in output.names)
+        for draft in reversed(list(self._drafts.values())):
+            if not draft.joins:
+                continue
+            names = stored[draft.id] | shown[draft.id]
+            for node in (*draft.joins, *draft.selections):
+                names |= self._names(node)
+            for name in names:
+                slot = slot_of(name)
+                if slot < draft.left_slots:
+                    stored[draft.left].add(name)
+                else:
+                    there = column_name(slot - draft.left_slots, plain_name(name))
+                    stored[draft.right].add(there)
+        return stored
+
+    def _names(self, node: NetworkNode) -> set[str]:
+        try:
+            return {
+                name
+                for predicate in node.predicates.predicates
+                for literal in predicate.literals
+                for name in subject_names(readable(literal.subject))
+            }
+        except NeedsSpark as reason:
+            raise self._unreadable(node, reason) from reason
+
+    def _node(
+        self, draft: _Draft, inputs: Mapping[str, list[Input]], read: set[str]
+    ) -> PhysicalNode:
+        on_rows, on_candidates = Compiler(), Compiler()
+        members = [Member(node.id, None, ()) for node in draft.joins]
+        for node in draft.selections:
+            parent = node.parents[0] if node.parents else None
+            self._names(node)
+            members.append(Member(node.id, parent, on_rows.numbers(node.predicates.predicates)))
+        join = self._join(draft, inputs, on_candidates) if draft.joins else None
+        outputs: dict[str, list[str]] = {}
+        for feed in self._plan.feeds:
+            if self._physical[feed.node] == draft.id:
+                outputs.setdefault(feed.node, []).append(feed.query)
+        stored: set[str] = set()
+        if inputs[draft.id]:
+            stored |= read
+            for slot, relation in enumerate(draft.relations):
+                stored.add(column_name(slot, STEP))
+                if relation in self._plan.stream_by_name:
+                    stored.add(column_name(slot, TIME))
+        return PhysicalNode(
+            draft.id,
+            draft.relations,
+            join,
+            on_rows.compiled(),
+            on_candidates.compiled(),
+            tuple(members),
+            tuple(inputs[draft.id]),
+            tuple(sorted(stored)),
+            {node: tuple(queries) for node, queries in outputs.items()},
+        )
+
+    def _join(
+        self, draft: _Draft, inputs: Mapping[str, list[Input]], compiler: Compiler
+    ) -> PhysicalJoin:
+        assert draft.key is not None
+        left = next(entry for entry in inputs[draft.left] if entry.id == (draft.id, True))
+        right = next(entry for entry in inputs[draft.right] if entry.id == (draft.id, False))
+        keys = set(draft.key.predicates)
+        members = tuple(
+            JoinMember(
+                node.id,
+                left.members.index(node.parents[0]),
+                right.members.index(node.parents[1]),
+                compiler.numbers(_beyond(node.predicates.predicates, keys)),
+            )
+            for node in draft.joins
+        )
+        tests = compiler.numbers(draft.key.predicates)
+        return PhysicalJoin(left, right, draft.left_slots, draft.key, tests, members)
+
+
+def _beyond(predicates: Iterable[OrPredicate], keys: set[OrPredicate]) -> Sequence[OrPredicate]:
+    return [predicate for predicate in predicates if predicate not in keys]
+
+
+def _spread(subject: Linear, values: Values) -> tuple[bool, str]:
+    """The best range first: one that is bounded on both sides."""
+    return None in hull(values), subject.sql
+
+
+def _fed(plan: NetworkPlan) -> dict[str, tuple[str, ...]]:
+    """For each node the queries that get rows from it."""
+    fed: dict[str, dict[str, None]] = {node.id: {} for node in plan.nodes}
+    for feed in plan.feeds:
+        fed[feed.node][feed.query] = None
+    for node in reversed(plan.nodes):
+        for parent in node.parents:
+            fed[parent].update(fed[node.id])
+    return {node: tuple(queries) for node, queries in fed.items()}

@@ -1,0 +1,300 @@
+"""Small networks for tests, made without the optimizer, and what DuckDB says about their queries.
+
+A `Condition` is a predicate together with the same condition in DuckDB's SQL, written independently. A
+`Spec` is a query of them. `plan_of` makes a plan: selections below the joins, the joins one after the
+other in some order of the inputs, and what is left above. Equal nodes are made once, so queries with
+equal parts share them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from weft.algebra.condition.values import Bound, Values, single
+from weft.algebra.network.plan import Feed, NetworkNode, NetworkPlan
+from weft.algebra.network.query import JoinInput, JoinQuery
+from weft.algebra.predicates import Linear, LiteralPredicate, OrPredicate, PredicateSet
+from weft.algebra.predicates.predicate_set import all_of, any_of
+from weft.algebra.query import Field, OutputColumn, StreamSchema
+from weft.algebra.scalar import Call, Ref, Scalar
+from weft.kernel.columns.arrow import arrow_type
+
+STEP, TIME = "#step", "#time"
+
+FIELDS: Mapping[str, Mapping[str, str]] = {
+    "a": {"ts": "timestamp", "k": "int", "g": "bigint", "s": "string", "x": "double",
+          "m": "decimal(9,2)", "d": "date"},
+    "b": {"ts": "timestamp", "k": "int", "g": "bigint", "s": "string", "x": "double",
+          "m": "decimal(25,2)", "d": "date"},
+    "t": {"k": "int", "g": "bigint", "s": "string", "x": "double", "m": "decimal(9,2)", "d": "date"},
+}  # fmt: skip
+STREAMS = ("a", "b")
+
+
+def stream(name: str) -> StreamSchema:
+    fields = tuple(Field(column, type_) for column, type_ in FIELDS[name].items())
+    return StreamSchema(name, fields, "ts", 0)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An OR predicate over the query's slots, and the condition in DuckDB's SQL over r0, r1, …"""
+
+    predicate: OrPredicate
+    sql: str
+
+    def __or__(self, other: Condition) -> Condition:
+        literals = (*self.predicate.literals, *other.predicate.literals)
+        return Condition(any_of(literals), f"(({self.sql}) OR ({other.sql}))")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A query for tests: `SELECT shown FROM relations WHERE conditions`."""
+
+    id: str
+    relations: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    shown: tuple[tuple[int, str], ...]
+    distinct: bool = False
+    order: tuple[int, ...] = ()
+    """The order in which a plan joins the inputs; empty: as they are."""
+    above: int = 0
+    """How many of the conditions on several inputs a plan tests above the join they belong to."""
+
+    @property
+    def join_order(self) -> tuple[int, ...]:
+        return self.order or tuple(range(len(self.relations)))
+
+    def query(self) -> JoinQuery:
+        columns = tuple(
+            OutputColumn(f"c{place}", type_, Ref(f"{slot}.{name}", type_))
+            for place, (slot, name) in enumerate(self.shown)
+            for type_ in [FIELDS[self.relations[slot]][name]]
+        )
+        inputs = tuple(JoinInput(name, f"r{slot}") for slot, name in enumerate(self.relations))
+        predicates = all_of(condition.predicate for condition in self.conditions)
+        return JoinQuery(self.id, self.id, self.sql({}), inputs, predicates, columns, self.distinct)
+
+    def sql(self, from_steps: Mapping[str, int], admitted: str = "") -> str:
+        columns = ", ".join(f'r{slot}."{name}"' for slot, name in self.shown)
+        tables = ", ".join(f'"{name}{admitted}" r{s}' for s, name in enumerate(self.relations))
+        conditions = [condition.sql for condition in self.conditions] + [
+            f'r{slot}."{STEP}" >= {from_steps.get(name, 0)}'
+            for slot, name in enumerate(self.relations)
+        ]
+        return (
+            f"SELECT {'DISTINCT ' if self.distinct else ''}{columns} FROM {tables} "
+            f"WHERE {' AND '.join(conditions)}"
+        )
+
+
+def _ref(spec: Sequence[str], slot: int, name: str) -> Ref:
+    return Ref(f"{slot}.{name}", FIELDS[spec[slot]][name])
+
+
+def difference(
+    relations: Sequence[str],
+    left: tuple[int, str],
+    right: tuple[int, str],
+    low: int | None,
+    high: int | None,
+) -> Condition:
+    """low <= left - right <= high, of columns of one exact type; the limits are in its own unit."""
+    one, other = _ref(relations, *left), _ref(relations, *right)
+    values = Values(
+        ((None if low is None else Bound(low), None if high is None else Bound(high + 1)),)
+    )
+    terms = sorted([(1, one), (-1, other)], key=lambda term: term[1].name)
+    literal = LiteralPredicate(Linear(tuple(terms)), values)
+    if terms[0][0] < 0:
+        turned = tuple((-factor, ref) for factor, ref in terms)
+        ends = (None if high is None else Bound(-high), None if low is None else Bound(1 - low))
+        literal = LiteralPredicate(Linear(turned), Values((ends,)))
+    first, second = (_integer_sql(*place, relations) for place in (left, right))
+    text = " AND ".join(
+        [f"{first} - {second} >= {low}"] * (low is not None)
+        + [f"{first} - {second} <= {high}"] * (high is not None)
+    )
+    return Condition(OrPredicate((literal,)), text)
+
+
+def _integer_sql(slot: int, name: str, relations: Sequence[str]) -> str:
+    type_ = FIELDS[relations[slot]][name]
+    column = f'r{slot}."{name}"'
+    if type_ == "timestamp":
+        return f"epoch_us({column})"
+    if type_ == "date":
+        return f"date_diff('day', DATE '1970-01-01', {column})"
+    if type_.startswith("decimal"):
+        return f"CAST({column} * 100 AS HUGEINT)"
+    return f"CAST({column} AS HUGEINT)"
+
+
+def compared(
+    relations: Sequence[str], left: tuple[int, str], right: tuple[int, str], signs: set[int]
+) -> Condition:
+    """The order of two strings or floats is one of some: -1, 0, 1."""
+    refs: list[Scalar] = [_ref(relations, *left), _ref(relations, *right)]
+    if refs[1].name < refs[0].name:
+        refs.reverse()
+        signs_here = {-sign for sign in signs}
+    else:
+        signs_here = signs
+    values = Values()
+    for sign in signs_here:
+        values |= Values((single(sign),))
+    literal = LiteralPredicate(Call("compare", tuple(refs), "tinyint"), values)
+    one, other = (f'r{slot}."{name}"' for slot, name in (left, right))
+    texts = {-1: f"{one} < {other}", 0: f"{one} = {other}", 1: f"{one} > {other}"}
+    text = " OR ".join(texts[sign] for sign in sorted(signs)) or "false"
+    return Condition(OrPredicate((literal,)), f"({text})")
+
+
+def constant(
+    relations: Sequence[str], place: tuple[int, str], operator: str, value: Any
+) -> Condition:
+    """A column compared with a constant; of exact types in their own unit. `IS` tests for NULL."""
+    ref = _ref(relations, *place)
+    exact = ref.type not in ("string", "double")
+    column = _integer_sql(*place, relations) if exact else f'r{place[0]}."{place[1]}"'
+    subject: Linear | Scalar = Linear(((1, ref),)) if exact else ref
+    if operator == "IS":
+        return Condition(_alone(subject, Values((), null=True)), f"{column} IS NULL")
+    point = None if value != value else value
+    before = Bound(point)
+    after = Bound(point + 1) if exact else Bound(point, after=True)
+    values = {
+        "=": Values(((before, after),)),
+        "<": Values(((None, before),)),
+        ">": Values(((after, None),)),
+        "<>": Values(((None, before), (after, None))),
+    }[operator]
+    text = "'NaN'::DOUBLE" if value != value else repr(value)
+    return Condition(_alone(subject, values), f"{column} {operator} {text}")
+
+
+def _alone(subject: Linear | Scalar, values: Values) -> OrPredicate:
+    return OrPredicate((LiteralPredicate(subject, values),))
+
+
+def plan_of(specs: Sequence[Spec], version: int = 1) -> NetworkPlan:
+    """A network for the queries. Ids of nodes say what they are, so they are stable."""
+    nodes: dict[str, NetworkNode] = {}
+    feeds: list[Feed] = []
+
+    def add(
+        kind: Any, parents: tuple[str, ...], relations: tuple[str, ...], held: PredicateSet
+    ) -> str:
+        name = f"{kind}({','.join(parents)}|{','.join(relations)}|{held.sql})"
+        level = max([nodes[parent].level for parent in parents], default=0) + (kind == "join")
+        sequence = max([nodes[parent].sequence for parent in parents], default=0) + 1
+        nodes.setdefault(name, NetworkNode(name, kind, parents, relations, held, level, sequence))
+        return name
+
+    for spec in specs:
+        places = {slot: place for place, slot in enumerate(spec.join_order)}
+        open_ = [condition.predicate.moved(places) for condition in spec.conditions]
+        relations = tuple(spec.relations[slot] for slot in spec.join_order)
+        left = ""
+        spared = spec.above
+        for place, relation in enumerate(relations):
+            mine = [p for p in open_ if p.slots == {place}]
+            node = add("source", (), (relation,), PredicateSet())
+            if mine:
+                node = add("selection", (node,), (relation,), all_of(mine).moved({place: 0}))
+            open_ = [p for p in open_ if p not in mine]
+            if not place:
+                left = node
+                continue
+            here = [p for p in open_ if max(p.slots) == place]
+            open_ = [p for p in open_ if p not in here]
+            low = here[: max(0, len(here) - spared)]
+            high = [p for p in here if p not in low]
+            spared -= len(high)
+            left = add("join", (left, node), relations[: place + 1], all_of(low))
+            if high:
+                left = add("selection", (left,), relations[: place + 1], all_of(high))
+        feeds.append(Feed(spec.id, left, tuple(places[slot] for slot in range(len(places)))))
+    used = {relation for spec in specs for relation in spec.relations}
+    ordered = sorted(nodes.values(), key=lambda node: (node.level, node.sequence))
+    return NetworkPlan(
+        version,
+        tuple(stream(name) for name in STREAMS if name in used),
+        tuple(spec.query() for spec in specs),
+        tuple(ordered),
+        tuple(feeds),
+    )
+
+
+def table(relation: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows of a relation as a delta; missing values are NULL."""
+    types = {name: arrow_type(type_) for name, type_ in FIELDS[relation].items()}
+    types |= {TIME: pa.int64(), STEP: pa.int64()}
+    columns = {
+        name: pa.array([row.get(name) for row in rows], type_) for name, type_ in types.items()
+    }
+    return pa.table(columns)
+
+
+class Oracle:
+    """The same queries in DuckDB, over all rows so far."""
+
+    def __init__(self) -> None:
+        self._database = duckdb.connect()
+        self._database.execute("SET TimeZone = 'UTC'")
+        self._tables: dict[str, pa.Table] = {}
+        self._before: dict[str, Counter[Any]] = {}
+        for relation in FIELDS:
+            self._put(relation, table(relation, []))
+            self._put(f"{relation}+", table(relation, []))
+
+    def _put(self, name: str, rows: pa.Table) -> None:
+        self._tables[name] = rows
+        self._database.register(name, rows)
+
+    def step(
+        self,
+        specs: Sequence[Spec],
+        deltas: Mapping[str, pa.Table],
+        watermark_before: int,
+        from_steps: Mapping[str, Mapping[str, int]],
+    ) -> dict[str, Counter[Any]]:
+        """The new rows of every query."""
+        for relation, rows in deltas.items():
+            times = rows.column(TIME).to_pylist()
+            above = [
+                relation not in STREAMS or (time is not None and time > watermark_before)
+                for time in times
+            ]
+            self._put(relation, pa.concat_tables([self._tables[relation], rows]))
+            admitted = rows.filter(pa.array(above, pa.bool_()))
+            self._put(f"{relation}+", pa.concat_tables([self._tables[f"{relation}+"], admitted]))
+        new: dict[str, Counter[Any]] = {}
+        for spec in specs:
+            which = "" if len(spec.relations) == 1 else "+"
+            sql = spec.sql(from_steps.get(spec.id, {}), which)
+            now = counted(self._database.sql(sql).to_arrow_table())
+            new[spec.id] = now - self._before.get(spec.id, Counter())
+            self._before[spec.id] = now
+        return {query: rows for query, rows in new.items() if rows}
+
+
+def counted(rows: pa.Table) -> Counter[Any]:
+    """Rows and how often they come, in a form in which NaN equals itself."""
+    columns = [column.to_pylist() for column in rows.columns]
+    return Counter(tuple(_plain(value) for value in row) for row in zip(*columns, strict=True))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return "NaN" if value != value else value + 0.0
+    if hasattr(value, "timestamp") and hasattr(value, "tzinfo"):
+        return value.replace(tzinfo=None)
+    return value
