@@ -6,7 +6,7 @@ numbers, -0.0 is 0.0, strings compare by their UTF-8 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import total_ordering
 from typing import Any, Final
@@ -86,7 +86,7 @@ NOT_NULL: Final = Values(((None, None),))
 ALL: Final = Values(((None, None),), null=True)
 
 
-def united(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+def united(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
     """The same values as disjoint intervals in order."""
     disjoint: list[Interval] = []
     unbounded = [interval for interval in intervals if interval[0] is None]

@@ -8,14 +8,25 @@ of values, and implication is decided by comparing sets.
 Columns are named by slot (`slots`): `0.amount` is the column `amount` of the first relation, `1.amount`
 that of the second. So the predicates of a self-join need no aliases of their own.
 
-`canonical` turns a boolean expression into a predicate set. What one row's conditions become in a plan
-of windowed aggregates is not here: that is `weft.algebra.condition`, whose sets of values are used here.
+| module | what it does |
+|---|---|
+| `slots`, `subject`, `literal`, `predicate_set` | the values |
+| `linear`, `comparison`, `formula`, `canonical` | a boolean expression as a predicate set |
+| `ranges`, `transitivity` | hidden selections |
+| `time_bounds` | how far apart event times may be |
+| `spark_sql` | what Spark evaluates |
+
+What one row's conditions become in a plan of windowed aggregates is not here: that is
+`weft.algebra.condition`, whose sets of values are used here.
 """
 
 from weft.algebra.predicates.canonical import predicate_set
 from weft.algebra.predicates.literal import LiteralPredicate
 from weft.algebra.predicates.predicate_set import NEVER, TRUE, OrPredicate, PredicateSet
+from weft.algebra.predicates.spark_sql import spark_sql, widened
 from weft.algebra.predicates.subject import Linear, Subject
+from weft.algebra.predicates.time_bounds import time_bounds
+from weft.algebra.predicates.transitivity import inferred
 
 __all__ = [
     "NEVER",
@@ -25,5 +36,9 @@ __all__ = [
     "OrPredicate",
     "PredicateSet",
     "Subject",
+    "inferred",
     "predicate_set",
+    "spark_sql",
+    "time_bounds",
+    "widened",
 ]

@@ -26,7 +26,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Final
 
-from weft.algebra.condition.values import NOT_NULL, NOTHING, Bound, Values, single
+from weft.algebra.condition.values import NOT_NULL, NOTHING, Bound, Interval, Values, single
 from weft.algebra.predicates.subject import DATE, Linear, is_exact
 from weft.algebra.scalar import Call, Literal, Ref, Scalar
 from weft.algebra.types import (
@@ -251,3 +251,22 @@ def compared_sum(operator: str, total: Sum, division: Division) -> Values:
     if division.multiplier < 0:
         operator = FLIPPED.get(operator, operator)
     return compared(operator, -total.constant * division.multiplier)
+
+
+def quotient(ends: tuple[int | None, int | None], factor: int) -> Interval | None:
+    """The integers whose product with the factor lies between two ends; None if there are none.
+
+    >>> quotient((3, 8), 2), quotient((3, 3), 2)
+    ((Bound(value=2, after=False), Bound(value=5, after=False)), None)
+    """
+    low, high = ends
+    if factor < 0:
+        low, high = (None if end is None else -end for end in (high, low))
+    least = None if low is None else -(-low // abs(factor))
+    most = None if high is None else high // abs(factor)
+    if least is not None and most is not None and least > most:
+        return None
+    return (
+        None if least is None else Bound(least),
+        None if most is None else Bound(most + 1),
+    )

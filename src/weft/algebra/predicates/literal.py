@@ -11,12 +11,12 @@ microseconds. So all sets but those of strings and floats hold integers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from weft.algebra.condition import Bound, Interval, Values, constant, constant_sql
+from weft.algebra.condition import Bound, Interval, Values, constant, constant_sql, is_point
 from weft.algebra.condition.values import ALL, NO_POINT, NOT_NULL, NOTHING, clipped, point
 from weft.algebra.predicates.subject import (
     COMPARE,
@@ -80,7 +80,9 @@ class LiteralPredicate:
         if is_truth(self.subject):
             signs = (holds(self.values, 1), holds(self.values, 0), self.values.null)
             return _TRUTHS.get(signs, "{} IN ()").format(self.left)
-        return _text(self.left, self.subject.type, self.values)
+        return values_text(
+            self.left, self.values, lambda value: constant_text(value, self.subject.type)
+        )
 
     def implies(self, other: LiteralPredicate) -> bool:
         """Whether the other is true wherever this one is."""
@@ -193,7 +195,8 @@ def constant_text(value: Value, type_: SqlType) -> str:
     return str(value if type_ == INTEGER else constant(value, type_))
 
 
-def _text(left: str, type_: SqlType, values: Values) -> str:
+def values_text(left: str, values: Values, written: Callable[[Value], str]) -> str:
+    """The condition that a value is in a set, with its constants written by a function."""
     if values == ALL:
         return "true"
     if values == NOTHING:
@@ -201,38 +204,28 @@ def _text(left: str, type_: SqlType, values: Values) -> str:
     if values == NOT_NULL:
         return f"{left} IS NOT NULL"
     parts = [f"{left} IS NULL"] if values.null else []
-    points, ranges = _points_and_ranges(values)
+    points = [value for value in map(point, values.intervals) if value is not NO_POINT]
     if len(points) == 1:
-        parts.append(f"{left} = {constant_text(points[0], type_)}")
+        parts.append(f"{left} = {written(points[0])}")
     elif points:
-        parts.append(f"{left} IN ({', '.join(constant_text(value, type_) for value in points)})")
-    for interval in ranges:
-        parts.append(_range_text(left, type_, interval))
+        parts.append(f"{left} IN ({', '.join(map(written, points))})")
+    parts += [
+        _range_text(left, interval, written)
+        for interval in values.intervals
+        if not is_point(interval)
+    ]
     return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
 
-def _points_and_ranges(values: Values) -> tuple[list[Value], list[Interval]]:
-    points: list[Value] = []
-    ranges: list[Interval] = []
-    for interval in values.intervals:
-        value = point(interval)
-        if value is NO_POINT:
-            ranges.append(interval)
-        else:
-            points.append(value)
-    return points, ranges
-
-
-def _range_text(left: str, type_: SqlType, interval: Interval) -> str:
+def _range_text(left: str, interval: Interval, written: Callable[[Value], str]) -> str:
     low, high = interval
     parts = []
     if low is not None:
-        parts.append(f"{left} {'>' if low.after else '>='} {constant_text(low.value, type_)}")
+        parts.append(f"{left} {'>' if low.after else '>='} {written(low.value)}")
     if high is not None:
-        whole = type_ not in FRACTIONAL and isinstance(high.value, int)
-        value = high.value - 1 if whole and isinstance(high.value, int) else high.value
-        sign = "<=" if high.after or whole else "<"
-        parts.append(f"{left} {sign} {constant_text(value, type_)}")
+        is_whole = isinstance(high.value, int)
+        last = high.value - 1 if isinstance(high.value, int) else high.value
+        parts.append(f"{left} {'<=' if high.after or is_whole else '<'} {written(last)}")
     return parts[0] if len(parts) == 1 else f"({' AND '.join(parts)})"
 
 
@@ -251,7 +244,7 @@ def order_operator(values: Values) -> str | None:
 def _order_text(subject: Call, values: Values) -> str:
     operator = order_operator(values)
     if operator is None:
-        return _text(subject_sql(subject), subject.type, values)
+        return values_text(subject_sql(subject), values, str)
     left, right = (quoted_sql(side) for side in subject.arguments)
     text = f"{left} {operator} {right}"
     return f"({text} OR {subject_sql(subject)} IS NULL)" if values.null else text

@@ -1,0 +1,197 @@
+"""Predicate sets as Spark SQL, for the selections that Spark evaluates.
+
+`spark_sql` is exact: it is true for the rows that pass, and false or NULL for others. Columns are
+compared with plain constants, so that Spark can push the comparison into a source. Sums are computed as
+bigints where no value of the columns' types can overflow them, else as decimals of 38 digits, which
+`linear` has made sure are wide enough.
+
+`widened` is one condition for many sets, cheap for thousands of them: it is true wherever one of the
+sets is, and elsewhere as seldom as is simple. Of every set it takes one OR predicate over plain columns,
+the most selective by its look (points before ranges), and unites all values by column. Spark looks up a
+long `IN` in a hash set, so the cost per row does not grow with the number of sets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from weft.algebra.condition import Values, constant_sql, is_point, union
+from weft.algebra.predicates.literal import (
+    LiteralPredicate,
+    date_text,
+    holds,
+    order_operator,
+    values_text,
+)
+from weft.algebra.predicates.predicate_set import OrPredicate, PredicateSet
+from weft.algebra.predicates.slots import names_in, plain_name, renamed
+from weft.algebra.predicates.subject import (
+    COMPARE,
+    DATE,
+    Linear,
+    is_plain_column,
+    is_truth,
+)
+from weft.algebra.query import quote
+from weft.algebra.scalar import Call, Ref, Scalar, Value, quoted_sql
+from weft.algebra.types import INTEGRAL_LIMITS, TIMESTAMP, SqlType, decimal_parameters
+
+_BIGINT: Final = INTEGRAL_LIMITS["bigint"]
+_WIDE: Final = "decimal(38,0)"
+
+
+def spark_sql(predicates: PredicateSet) -> str:
+    """The condition over the columns of the one relation that the predicates read."""
+    if len(predicates.slots) > 1:
+        raise ValueError(f"the predicates read several slots: {predicates.sql}")
+    if predicates.never:
+        return "false"
+    return " AND ".join(map(_or_sql, predicates.predicates)) or "true"
+
+
+def widened(sets: Sequence[PredicateSet]) -> str:
+    """One condition that is true wherever one of the sets is, each of which reads one slot of the same
+    relation. It is `true` if one of the sets restricts no column by itself."""
+    possible = [predicates for predicates in sets if not predicates.never]
+    candidates = [_candidates(predicates) for predicates in possible]
+    if not all(candidates):
+        return "true"
+    popularity = Counter(
+        _column(literal)
+        for predicates in candidates
+        for predicate in predicates
+        for literal in predicate.literals
+    )
+    by_column: dict[str, list[LiteralPredicate]] = {}
+    for predicates in candidates:
+        chosen = min(predicates, key=lambda predicate: _breadth(predicate, popularity))
+        for literal in chosen.literals:
+            by_column.setdefault(_column(literal), []).append(literal)
+    parts = [
+        _literal_sql(LiteralPredicate(literals[0].subject, union([one.values for one in literals])))
+        for _, literals in sorted(by_column.items())
+    ]
+    if not parts:
+        return "false"
+    return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+
+
+def _candidates(predicates: PredicateSet) -> list[OrPredicate]:
+    """The OR predicates over plain columns."""
+    return [
+        predicate
+        for predicate in predicates.predicates
+        if all(is_plain_column(literal.subject) for literal in predicate.literals)
+    ]
+
+
+def _column(literal: LiteralPredicate) -> str:
+    (name,) = literal.names
+    return plain_name(name)
+
+
+def _breadth(predicate: OrPredicate, popularity: Counter[str]) -> tuple[int, int, int, str]:
+    """How much an OR predicate seems to let through: its widest literal's shape, its number of values,
+    then columns that few sets restrict."""
+    shapes = [_shape(literal.values) for literal in predicate.literals]
+    rarity = -min(popularity[_column(literal)] for literal in predicate.literals)
+    return max(shapes)[0], sum(size for _, size in shapes), rarity, predicate.sql
+
+
+def _shape(values: Values) -> tuple[int, int]:
+    """0 for points, 1 for ranges with two ends, 2 for those with one, 3 for the rest; and how many."""
+    size = len(values.intervals)
+    if values.null:
+        return (0 if not values.intervals else 3), size
+    if all(map(is_point, values.intervals)):
+        return 0, size
+    open_ends = sum(end is None for interval in values.intervals for end in interval)
+    return min(1 + open_ends, 3), size
+
+
+def _or_sql(predicate: OrPredicate) -> str:
+    parts = [_literal_sql(literal) for literal in predicate.literals]
+    return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+
+
+def _literal_sql(literal: LiteralPredicate) -> str:
+    subject, values = literal.subject, literal.values
+    if isinstance(subject, Linear):
+        return _linear_sql(subject, values)
+    scalar = _plain(subject)
+    if isinstance(scalar, Call) and scalar.operator == COMPARE:
+        return _order_sql(scalar, values)
+    text = quoted_sql(scalar)
+    if is_truth(scalar):
+        return _truth_sql(text, values)
+    return values_text(text, values, partial(_constant, type_=scalar.type))
+
+
+def _plain(scalar: Scalar) -> Scalar:
+    """The expression over the relation's own column names."""
+    return renamed(scalar, {name: plain_name(name) for name in names_in(scalar)})
+
+
+def _constant(value: Value, type_: SqlType) -> str:
+    if isinstance(value, int) and type_ == DATE:
+        text = date_text(value)
+        return f"date_from_unix_date({value})" if text is None else f"DATE '{text}'"
+    if isinstance(value, int) and type_ == TIMESTAMP:
+        return f"timestamp_micros({value}L)"
+    return constant_sql(value, type_)
+
+
+def _truth_sql(text: str, values: Values) -> str:
+    if holds(values, 1) and holds(values, 0):
+        return "true" if values.null else f"({text} IS NOT NULL)"
+    if holds(values, 1):
+        return f"({text} IS NOT FALSE)" if values.null else text
+    if holds(values, 0):
+        return f"({text} IS NOT TRUE)" if values.null else f"(NOT {text})"
+    return f"({text} IS NULL)" if values.null else "false"
+
+
+def _order_sql(comparison: Call, values: Values) -> str:
+    left, right = map(quoted_sql, comparison.arguments)
+    operator = order_operator(values)
+    either_null = f"{left} IS NULL OR {right} IS NULL"
+    if operator is None:
+        if holds(values, 0):
+            return "true" if values.null else f"(NOT ({either_null}))"
+        return f"({either_null})" if values.null else "false"
+    text = f"({left} {operator} {right})"
+    return f"({text} OR {either_null})" if values.null else text
+
+
+def _linear_sql(subject: Linear, values: Values) -> str:
+    if subject.is_column:
+        ref = subject.terms[0][1]
+        return values_text(_quoted(ref), values, partial(_constant, type_=ref.type))
+    low, high = subject.limits
+    in_bigints = _BIGINT[0] <= low and high <= _BIGINT[1]
+    in_bigints = in_bigints and all(not decimal_parameters(ref.type) for _, ref in subject.terms)
+    terms = [_term_sql(factor, ref, in_bigints) for factor, ref in subject.terms]
+    total = f"({' + '.join(terms)})"
+    return values_text(total, values, lambda value: f"{value}{'L' if in_bigints else 'BD'}")
+
+
+def _term_sql(factor: int, ref: Ref, in_bigints: bool) -> str:
+    """A column as an integer, times its factor."""
+    column = _quoted(ref)
+    if ref.type in (DATE, TIMESTAMP):
+        column = f"unix_{'date' if ref.type == DATE else 'micros'}({column})"
+    if in_bigints:
+        return f"cast({column} AS bigint) * {factor}L"
+    _, scale = decimal_parameters(ref.type) or (0, 0)
+    if scale:
+        column = f"{column} * {10**scale}BD"
+    elif not decimal_parameters(ref.type):
+        column = f"cast({column} AS decimal(20,0))"
+    return f"cast(cast({column} AS {_WIDE}) * {factor}BD AS {_WIDE})"
+
+
+def _quoted(ref: Ref) -> str:
+    return quote(plain_name(ref.name))
