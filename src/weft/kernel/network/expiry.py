@@ -9,7 +9,7 @@ once, before any match is looked for: they are never waited for. Keeping a row l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -86,6 +86,17 @@ class Lifetime:
                 np.minimum(earliest, ends, out=earliest)
             np.maximum(latest, earliest, out=latest)
         return latest
+
+
+def expiry_of(lifetimes: Iterable[Lifetime], rows: Rows) -> int | None:
+    """The watermark at which none of some rows is needed any more; None: never."""
+    latest = LOWEST
+    for side in lifetimes:
+        expiry = side.expiry(rows)
+        if expiry is None:
+            return None
+        latest = max(latest, int(expiry.max(initial=LOWEST)))
+    return latest
 
 
 def lifetime(

@@ -147,6 +147,15 @@ class Program:
     """For each logical node the ids of the queries that get rows from it."""
     node_by_id: Mapping[str, PhysicalNode] = field(default_factory=dict)
 
+    def span(self, relation: str) -> int | None:
+        """How far behind the watermark joins need the rows of a stream, in microseconds; None: all."""
+        bounds = [0]
+        for entry in self.node_by_id[relation].inputs:
+            if entry.lifetime.unbounded:
+                return None
+            bounds += [min(c for _, c in pairs) for pairs in entry.lifetime.alternatives]
+        return max(bounds)
+
 
 def program(plan: NetworkPlan) -> Program:
     """The compiled form of a plan. Raises `QueryFailure` if the kernel cannot evaluate a condition."""

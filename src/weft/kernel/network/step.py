@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from weft.algebra.frozen import FrozenMapping
 from weft.algebra.predicates.slots import column_name
-from weft.kernel.columns.column import column, concatenated, to_arrow
+from weft.kernel.columns.column import Column, column, concatenated, to_arrow
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import QueryFailure
 from weft.kernel.network import history
@@ -113,9 +113,9 @@ def restored(
 ) -> State:
     """The state of a network whose relations have had these rows.
 
-    `base` holds the rows that joins have admitted (see `admitted`). The rows of a physical join come
-    from `joined` if it is there and each of its tables knows all nodes that are asked for; otherwise
-    they are computed again from `base`, which must then hold all rows that some query can still need.
+    `base` holds the rows that joins have admitted (see `admitted`), `joined` the rows of physical joins
+    that other joins read. A node that is newer than stored rows has none of them: its queries see
+    only what came after their registration.
     """
     deltas = {
         relation: pa.concat_tables(tables, promote_options="permissive")
@@ -176,10 +176,10 @@ class _Step:
                 continue
             if node.join is None:
                 self._read(node)
-            elif node.id in joined and _complete(node, joined[node.id]):
-                self._take_back(node, joined[node.id])
-            else:
+            elif self._emits:
                 self._join(node)
+            else:
+                self._take_back(node, joined.get(node.id, ()))
 
     def outcome(self, watermark: int) -> Outcome:
         arrived = self._state.arrived | (self._deltas.keys() - self._program.streams)
@@ -352,7 +352,7 @@ class _Step:
         for table in tables:
             columns = {name: column(table.column(name)) for name in table.column_names}
             positions: dict[str, Array | None] = {
-                name.removeprefix(_MEMBER): np.flatnonzero(values.values)
+                name.removeprefix(_MEMBER): np.flatnonzero(_true(values))
                 for name, values in columns.items()
                 if name.startswith(_MEMBER)
             }
@@ -362,10 +362,10 @@ class _Step:
         self._keep(node, wanted)
 
 
-def _complete(node: PhysicalNode, tables: Sequence[pa.Table]) -> bool:
-    """Whether tables of a join's rows say of every member that is read now which rows it has."""
-    members = {_MEMBER + member for entry in node.inputs for member in entry.members}
-    return all(members <= set(table.column_names) for table in tables)
+def _true(values: Column) -> Array:
+    """Where a column of truth values is true."""
+    truth: Array = values.values
+    return truth if values.valid is None else truth & values.valid
 
 
 def _detached(node: PhysicalNode, rows: Rows) -> Rows:

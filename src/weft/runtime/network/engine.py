@@ -242,9 +242,7 @@ def _oldest_steps(entries: Sequence[Entry]) -> dict[str, int]:
     return oldest
 
 
-def _metrics(
-    last: Commit | None, work: StepWork, outcome: NetworkOutcome
-) -> dict[str, object]:
+def _metrics(last: Commit | None, work: StepWork, outcome: NetworkOutcome) -> dict[str, object]:
     """What the network has done so far, and how much history it has."""
     before = last.metrics if last else {}
     counters = outcome.kernel.counters

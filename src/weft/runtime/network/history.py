@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from weft.algebra.predicates.slots import column_name
 from weft.errors import CheckpointError
+from weft.kernel.columns.column import column
 from weft.kernel.network import Program, admitted
 from weft.kernel.network.expiry import expiry_of
-from weft.kernel.network.rows import STEP, TIME
+from weft.kernel.network.rows import STEP, TIME, ColumnRows
 from weft.runtime.checkpoint.commits import RETAINED, STATE, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
@@ -122,8 +123,12 @@ class HistoryFiles:
         for slot, relation in enumerate(node.relations):
             step = pc.min(rows.column(column_name(slot, STEP))).as_py()
             oldest[relation] = min(step, oldest.get(relation, step))
-        expires = expiry_of(node, rows)
-        return self._write(join + suffix, rows, {"join": join, "oldest": oldest, "expires": expires})
+        sides = (entry.lifetime for entry in node.inputs)
+        columns = {name: column(rows.column(name)) for name in rows.column_names if TIME in name}
+        expires = expiry_of(sides, ColumnRows(columns, rows.num_rows))
+        return self._write(
+            join + suffix, rows, {"join": join, "oldest": oldest, "expires": expires}
+        )
 
     def shown(self, query: str, hashes: pa.Table, suffix: str = "") -> Entry:
         """Write the hashes of rows that a DISTINCT query has shown."""

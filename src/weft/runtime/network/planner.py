@@ -35,9 +35,7 @@ class NetworkPlanner:
         self._log.put_plan(self.planned(plan, queries, version))
         return version
 
-    def planned(
-        self, plan: NetworkPlan, queries: Sequence[JoinQuery], version: int
-    ) -> NetworkPlan:
+    def planned(self, plan: NetworkPlan, queries: Sequence[JoinQuery], version: int) -> NetworkPlan:
         """The plan for exactly these queries, as a new version."""
         registered = {query.id for query in queries}
         read = {relation for query in queries for relation in query.relations}
