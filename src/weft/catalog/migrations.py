@@ -15,6 +15,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from weft.catalog import tables
+from weft.catalog.network import tables as network_tables
+from weft.catalog.version_3 import to_version_3
 from weft.errors import CheckpointError
 
 _ADVISORY_LOCK: Final = 0x77656674
@@ -61,7 +63,7 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
     return value
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (to_version_2,)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (to_version_2, to_version_3)
 
 
 def newest() -> int:
@@ -91,6 +93,7 @@ def upgrade(connection: Connection, url: str) -> None:
     version = version_of(connection)
     check_not_newer(version, url)
     if version is None:
+        assert network_tables.about.metadata is tables.metadata
         tables.metadata.create_all(connection)
         connection.execute(sa.insert(tables.about).values(version=newest(), revision=0))
         return

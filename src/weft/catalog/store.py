@@ -20,6 +20,7 @@ from weft.algebra.query import StreamSchema
 from weft.catalog.database import Database
 from weft.catalog.migrations import check_not_newer, newest, upgrade, version_of
 from weft.catalog.names import check_name
+from weft.catalog.network.index import CatalogIndex
 from weft.catalog.tables import about as _about
 from weft.catalog.tables import queries as _queries
 from weft.catalog.tables import statistics as _statistics
@@ -67,6 +68,10 @@ class Catalog:
         if version != newest():
             with self._database.writing() as connection:
                 upgrade(connection, self._database.url)
+
+    def network(self) -> CatalogIndex:
+        """The query network's relations, for the network generator."""
+        return CatalogIndex(self._database)
 
     def close(self) -> None:
         """Let go of the database; using the catalog afterwards raises `CLOSED`."""
