@@ -55,10 +55,14 @@ class Scenario:
     batches: int = 2
     in_flush: bool = False
     """Whether it is to crash in a flush, and not in a step with rows."""
+    only_at: frozenset[str] = frozenset()
+    """The failpoints to crash at, if not at all: those that other scenarios do not cover."""
 
     @property
     def crashes(self) -> frozenset[str]:
         """The failpoints to crash at."""
+        if self.only_at:
+            return self.only_at
         return self.failpoints & ALWAYS if self.in_flush else self.failpoints
 
     def visits(self, failpoint: str) -> int:
@@ -80,7 +84,8 @@ def _followed(_: Path, steps: Steps) -> bool:
 
 
 def _pruned(checkpoint: Path, steps: Steps) -> bool:
-    return 0 < len(list(checkpoint.glob("streams/s/commits/*.json"))) < len(steps)
+    taken = [step for step in steps if step["stream"] == "s"]
+    return 0 < len(list(checkpoint.glob("streams/s/commits/*.json"))) < len(taken)
 
 
 SERIAL = {"overlap": False}
@@ -124,6 +129,15 @@ SCENARIOS = {
     ),
     "follower": FOLLOWER,
     "follower-flush": replace(FOLLOWER, in_flush=True),
+    "follower-pruning": replace(
+        FOLLOWER,
+        done=lambda *run: _followed(*run) and _pruned(*run),
+        limits=PRUNING,
+        failpoints=FOLLOWER.failpoints | {"after_base"},
+        once=frozenset({"after_plan"}),
+        by_follower=FOLLOWER.by_follower | {"after_base", "after_prune"},
+        only_at=frozenset({"after_commit", "after_cleanup", "after_base", "after_prune"}),
+    ),
 }
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.crash import workload
 from tests.crash.child import open_weft, register
+from tests.crash.simulated import dying
 from tests.oracle import compare, model, rows
+from tests.oracle.expressions import Aggregate, Column
 from tests.oracle.plain_spark import python_rows, write_batches
+from tests.oracle.rows import RowWindow
+from tests.oracle.spec import Item, Query
 from tests.support.harness import session
 
 import weft
@@ -173,3 +180,56 @@ def test_processing_all_that_is_available_includes_followers(
         assert_complete(w)
     finally:
         run.stop()
+
+
+ZONE = "Asia/Kolkata"
+LATEST = (
+    "SELECT date_format(max(ts), 'yyyy-MM-dd HH:mm:ss') AS t FROM s [RANGE 3 ROWS SLIDE 2 ROWS]"
+)
+
+
+def test_row_windows_of_two_streams_in_a_time_zone_with_a_crash(
+    spark: SparkSession, tmp_path: Path, chance: random.Random
+) -> None:
+    """Each stream has a follower of its own; the other's steps do not disturb it."""
+    batches = {
+        "s": workload.batches()[:3],
+        "t": [[{**row, "v": row["v"] + 10} for row in batch] for batch in workload.batches()[3:6]],
+    }
+    for name, rows_of_batches in batches.items():
+        write_batches(tmp_path / name, workload.SCHEMA, rows_of_batches)
+    own = session(spark)
+    own.conf.set("spark.sql.session.timeZone", ZONE)
+    spec = workload.ROW_SPECS["row_sums"]
+
+    def opened_on_both() -> weft.Weft:
+        w = weft.Weft(own, tmp_path / "checkpoint", statistics_every=0)
+        for name in batches:
+            reader = own.readStream.schema(workload.DDL).option("maxFilesPerTrigger", 1)
+            frame = reader.parquet(str(tmp_path / name))
+            w.add_stream(name, frame, time="ts", watermark="2 seconds")
+        if not w.queries:
+            with w.changes():
+                w.register("latest", LATEST)
+                for name in batches:
+                    w.register(f"{name}_sums", spec.sql(name))
+        return w
+
+    with dying("before_commit", chance.randint(1, 8)), pytest.raises(weft.WeftError, match="Crash"):
+        opened_on_both().start(availableNow=True).awaitTermination()
+    w = opened_on_both()
+    w.start(availableNow=True).awaitTermination()
+    for name, rows_of_batches in batches.items():
+        expected = rows.run(spec, workload.SCHEMA, rows_of_batches, workload.DELAY)
+        emitted = [(0, row) for row in python_rows(w.results(f"{name}_sums").toArrow())]
+        assert emitted
+        compare.assert_same(emitted, expected, batch_ids=False)
+    windows = Query(RowWindow(3, 2), (Item(Aggregate("max", (Column("ts"),)), "t"),))
+    latest = rows.run(windows, workload.SCHEMA, batches["s"], workload.DELAY)
+    texts = sorted(row[0] for row in python_rows(w.results("latest").toArrow()))
+    assert texts == sorted(local_time(at) for _, (at,) in latest)
+
+
+def local_time(micros: Any) -> str:
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    return f"{at.astimezone(ZoneInfo(ZONE)):%Y-%m-%d %H:%M:%S}"
