@@ -248,6 +248,9 @@ def _sum(subject: Linear, values: Values, names: Sequence[str]) -> list[str]:
         if factor == 1:
             side = _Side(lambda value: _constant(value, ref.type))
             return _alternatives(column_text(ref.name, names), values, side)
+    if values == NOT_NULL:
+        present = [f"{column_text(ref.name, names)} IS NOT NULL" for _, ref in subject.terms]
+        return [f"({' AND '.join(present)})"]
     solved = _solved(subject, names)
     if solved is None:
         text = readable(_multiplied(subject, names))
@@ -300,7 +303,7 @@ def _real_factor(factor: int, ref: Ref) -> Fraction:
 
 
 def _is_short(number: Fraction) -> bool:
-    return 10**_DIGITS % number.denominator == 0
+    return 10**_DIGITS % int(number.denominator) == 0
 
 
 def _has_end(number: Fraction) -> bool:
