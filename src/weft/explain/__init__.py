@@ -1,7 +1,7 @@
 """EXPLAIN: the shared plan as text, JSON and SVG.
 
 `outline` labels a plan's parts and `cost` counts its operations; `text`, `document` and `svg`
-write them. Nothing here knows Spark.
+write them. The network of join queries is the room `network`. Nothing here knows Spark.
 """
 
 from __future__ import annotations
@@ -12,12 +12,21 @@ from functools import cached_property
 from html import escape
 from typing import Any
 
+from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.plan import SharedPlan
 from weft.explain import document, svg, text
+from weft.explain.network.view import NetworkMeasured, NodeMeasured
 from weft.explain.outline import FallbackNote, Measured, Outline, outline
 from weft.stats import StreamStatistics
 
-__all__ = ["Explanation", "FallbackNote", "Measured", "explain"]
+__all__ = [
+    "Explanation",
+    "FallbackNote",
+    "Measured",
+    "NetworkMeasured",
+    "NodeMeasured",
+    "explain",
+]
 
 
 @dataclass(frozen=True)
@@ -34,10 +43,21 @@ class Explanation:
     rate: float | None = None
     measured: tuple[Measured, ...] = ()
     statistics: Mapping[str, StreamStatistics] = field(default_factory=dict)
+    network: NetworkPlan | None = None
+    """The network of the join queries."""
+    network_measured: NetworkMeasured | None = None
 
     @cached_property
     def outline(self) -> Outline:
-        return outline(self.plans, self.fallbacks, self.rate, self.measured, self.statistics)
+        return outline(
+            self.plans,
+            self.fallbacks,
+            self.rate,
+            self.measured,
+            self.statistics,
+            self.network,
+            self.network_measured,
+        )
 
     def __str__(self) -> str:
         if self.only is not None:
@@ -53,12 +73,19 @@ class Explanation:
         return document.document(self.outline, self.only)
 
     def to_svg(self) -> str:
-        """A drawing: stream, nodes, weave groups, queries."""
+        """A drawing: stream, nodes, weave groups, queries; and the network of the join queries."""
         return svg.svg(self.outline, self.only)
 
     def with_measured(self, measured: Sequence[Measured]) -> Explanation:
         """The same plan beside what a run counted."""
         return replace(self, measured=tuple(measured))
+
+    def with_network(
+        self, network: NetworkPlan | None, measured: NetworkMeasured | None = None
+    ) -> Explanation:
+        """The same beside the network of the join queries; without any there is no network."""
+        shown = network if network is not None and network.queries else None
+        return replace(self, network=shown, network_measured=measured)
 
     def with_statistics(self, statistics: Mapping[str, StreamStatistics]) -> Explanation:
         """The same plan beside what is known of its streams, by their names."""
@@ -77,6 +104,7 @@ def explain(
     only: str | None = None,
     *,
     rate: float | None = None,
+    network: NetworkPlan | None = None,
 ) -> Explanation:
     """Explain the plans of a weft; with `only`, one query's part of them."""
-    return Explanation(tuple(plans), tuple(fallbacks), only, rate)
+    return Explanation(tuple(plans), tuple(fallbacks), only, rate).with_network(network)

@@ -111,6 +111,14 @@ class Canvas:
             f'stroke-opacity="{opacity}"/>'
         )
 
+    def spline(self, points: Sequence[Point], colour: str, width: float) -> None:
+        """A smooth line of cubic Bézier curves: a start, then three points for every curve."""
+        start, *rest = (f"{x:.1f},{y:.1f}" for x, y in points)
+        self._shapes.append(
+            f'<path d="M{start} C{" ".join(rest)}" fill="none" stroke="{colour}" '
+            f'stroke-width="{width:.1f}" stroke-opacity="0.55"/>'
+        )
+
     @contextmanager
     def box(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 from weft.algebra.partial import Invertible
 from weft.algebra.query import Query
 from weft.explain.axis import Axis
+from weft.explain.network.document import network_document, query_document
 from weft.explain.outline import (
     FallbackNote,
     GroupView,
@@ -33,13 +34,17 @@ def document(outline: Outline, only: str | None = None) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "streams": [_stream(stream) for stream in outline.streams],
+        "network": network_document(outline.network) if outline.network is not None else None,
         "fallbacks": [_fallback(note) for note in outline.fallbacks],
     }
 
 
 def _part(outline: Outline, name: str) -> dict[str, Any]:
-    part = outline.find(name)
     body: dict[str, Any] = {"format": FORMAT, "query": name}
+    join = outline.find_join(name)
+    if join is not None:
+        return body | {"status": "shared", **query_document(*join)}
+    part = outline.find(name)
     if part is None:
         return body | {"status": "not in a plan"}
     if isinstance(part, FallbackNote):

@@ -11,12 +11,15 @@ from functools import cached_property
 from typing import Literal as OneOf
 
 from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
+from weft.algebra.network.plan import NetworkPlan
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.nodes.reads import distinct_node, partials, presence
 from weft.algebra.nodes.selectors import OTHER
 from weft.algebra.partial import Partial
 from weft.algebra.plan import Fragments, Node, SharedPlan
 from weft.algebra.query import Query
 from weft.explain.axis import Axis, axis_of
+from weft.explain.network.view import NetworkMeasured, NetworkView, network_view
 from weft.explain.wording import readable
 from weft.optimizer.cost import (
     ASSUMED_RATE,
@@ -217,14 +220,24 @@ class Outline:
 
     streams: tuple[StreamView, ...]
     fallbacks: tuple[FallbackNote, ...]
+    network: NetworkView | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.streams and not self.fallbacks and self.network is None
 
     def find(self, name: str) -> tuple[StreamView, Query] | FallbackNote | None:
-        """A query with its stream, or why it runs alone; None if it is in no plan."""
+        """A windowed aggregate with its stream, or why a query runs alone; None if it is neither."""
         for stream in self.streams:
             for query in stream.plan.queries:
                 if query.name == name:
                     return stream, query
         return next((note for note in self.fallbacks if note.query == name), None)
+
+    def find_join(self, name: str) -> tuple[NetworkView, JoinQuery] | None:
+        """A join query with its network; None if there is none of that name."""
+        query = self.network.find(name) if self.network is not None else None
+        return (self.network, query) if self.network is not None and query is not None else None
 
 
 def outline(
@@ -233,6 +246,8 @@ def outline(
     rate: float | None = None,
     measured: Sequence[Measured] = (),
     statistics: Mapping[str, StreamStatistics] | None = None,
+    network: NetworkPlan | None = None,
+    network_measured: NetworkMeasured | None = None,
 ) -> Outline:
     """Label the parts of the plans and count their costs.
 
@@ -252,7 +267,8 @@ def outline(
             if measured_statistics and measured_statistics.known
             else view
         )
-    return Outline(tuple(streams), tuple(fallbacks))
+    shown = network_view(network, network_measured) if network is not None else None
+    return Outline(tuple(streams), tuple(fallbacks), shown)
 
 
 def _stream(

@@ -2,7 +2,8 @@
 
 A node that is computed from another stands below it, farther right, with a line from its parent.
 Many queries of one weave group share a box that names the first few; every box has a tooltip
-with the rest. Where a node has more weave groups than fit, the smallest share one box.
+with the rest. Where a node has more weave groups than fit, the smallest share one box. The network
+of join queries stands below (`network.drawing`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from math import log2
 
 from weft.explain.axis import Axis
 from weft.explain.canvas import Canvas, Shade, wrapped
+from weft.explain.network.drawing import network_drawing
 from weft.explain.outline import FallbackNote, GroupView, NodeView, Outline, StreamView
 from weft.explain.wording import counted, duration, figure, some
 from weft.optimizer.cost import Cost
@@ -117,13 +119,16 @@ def svg(outline: Outline, only: str | None = None) -> str:
     """The drawing; with `only`, the rest of the plan is faded."""
     trees = [_branches(stream.nodes) for stream in outline.streams]
     columns = _Columns(max((branch.depth for tree in trees for branch in tree), default=0))
-    canvas = Canvas(columns.width)
+    network = network_drawing(outline.network, only) if outline.network is not None else None
+    canvas = Canvas(max(columns.width, network.width + 2 * _MARGIN if network else 0))
     top = float(_MARGIN)
     for stream, tree in zip(outline.streams, trees, strict=True):
         top = _stream(canvas, columns, stream, tree, top, only) + 36
+    if network is not None:
+        top = network.draw(canvas, _MARGIN, top) + 36
     if outline.fallbacks:
         top = _fallbacks(canvas, columns, outline.fallbacks, top, only) + 20
-    if not outline.streams and not outline.fallbacks:
+    if outline.is_empty:
         canvas.text(_MARGIN, top + 14, "no query is registered", size=14)
         top += 40
     return canvas.document(top)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from weft.algebra.numbered import source_name
 from weft.algebra.plan import Fragments
 from weft.algebra.query import Query, StreamSchema
 from weft.explain.axis import Axis
+from weft.explain.network.text import network_lines, query_lines, summary_lines
 from weft.explain.outline import (
     FallbackNote,
     GroupView,
@@ -19,6 +19,7 @@ from weft.explain.outline import (
     StreamView,
     aggregate_label,
 )
+from weft.explain.paragraph import KEPT, item, wrapped
 from weft.explain.statistics import statistics_lines
 from weft.explain.wording import (
     counted,
@@ -31,10 +32,7 @@ from weft.explain.wording import (
 )
 from weft.optimizer.cost import FragmentRate, query_cost
 
-WIDTH = 100
 _NAMES, _GROUPS, _PREDICATES, _COLUMNS, _FALLBACKS = 4, 12, 8, 30, 12
-_LABEL = 12
-_KEPT = "\u00a0"
 _LONG_AGO = -(1 << 61)
 
 
@@ -43,8 +41,10 @@ def text(outline: Outline) -> str:
     lines: list[str] = []
     for stream in outline.streams:
         lines += [*_stream(stream), ""]
+    if outline.network is not None:
+        lines += [*network_lines(outline.network), ""]
     lines += _fallbacks(outline.fallbacks)
-    if not outline.streams and not outline.fallbacks:
+    if outline.is_empty:
         lines.append("no query is registered")
     return "\n".join(lines).rstrip()
 
@@ -60,12 +60,17 @@ def summary(outline: Outline) -> str:
             fragments = _rate_text(node.cost.fragments, f"fragments per key and {stream.axis.per}")
             lines.append(f"  {node.label}  {node.title}: {reads}, {fragments}")
         lines += [*_costs(stream), _chosen(stream)]
+    if outline.network is not None:
+        lines += summary_lines(outline.network)
     lines += _fallbacks(outline.fallbacks)
     return "\n".join(lines)
 
 
 def query_text(outline: Outline, name: str) -> str:
     """One query's part of the plan."""
+    join = outline.find_join(name)
+    if join is not None:
+        return "\n".join(query_lines(*join))
     part = outline.find(name)
     if part is None:
         return f"query {name} is in no plan: it is quarantined or rejected (see its status)"
@@ -87,7 +92,7 @@ def _stream(stream: StreamView) -> Iterator[str]:
     schema = stream.plan.stream
     columns = stream.plan.columns
     read = f"one scan of {counted(len(columns), 'column')}: {some(columns, _COLUMNS)}"
-    yield from _wrapped(f"{_head(stream)}, {read}", "", 4)
+    yield from wrapped(f"{_head(stream)}, {read}", "", 4)
     version = f", plan version {stream.plan.version}" if stream.plan.version else ""
     yield f"    {_time(schema)}{version}"
     for node in stream.nodes:
@@ -100,7 +105,7 @@ def _stream(stream: StreamView) -> Iterator[str]:
         yield ""
         yield f"statistics after {counted(stream.statistics.rows, 'row')}"
         for label, line in statistics_lines(stream, stream.statistics):
-            yield from _item(label, line)
+            yield from item(label, line)
     if stream.measured is not None:
         yield ""
         yield from _measured(stream, stream.measured)
@@ -114,7 +119,7 @@ def _time(schema: StreamSchema) -> str:
 
 def _node(node: NodeView, axis: Axis) -> Iterator[str]:
     yield f"{node.label}  {node.title}"
-    yield from _item("fragments", _fragments(node.node.fragments, node.cost.fragments, axis))
+    yield from item("fragments", _fragments(node.node.fragments, node.cost.fragments, axis))
     predicates = [
         f"P{number}  {readable(predicate.sql)}"
         for number, predicate in enumerate(node.node.predicates, 1)
@@ -128,12 +133,12 @@ def _node(node: NodeView, axis: Axis) -> Iterator[str]:
         else:
             shown = predicates
         for number, predicate in enumerate(shown):
-            yield from _item("predicates" if number == 0 else "", predicate)
-        yield from _item("index", _index(node))
+            yield from item("predicates" if number == 0 else "", predicate)
+        yield from item("index", _index(node))
     labels = ["count of rows", *(partial.label for partial in node.partials)]
-    yield from _item("partials", ", ".join(labels))
+    yield from item("partials", ", ".join(labels))
     if node.names:
-        yield from _item("read by", _names(node.names))
+        yield from item("read by", _names(node.names))
     for group in node.groups[:_GROUPS]:
         yield from _group(group, axis)
     left = node.groups[_GROUPS:]
@@ -164,7 +169,7 @@ def _group(group: GroupView, axis: Axis) -> Iterator[str]:
         reads = group.predicate
     if group.fragments is not None:
         reads += f", coarse fragments {_fragments(group.fragments, group.edge_rate, axis)}"
-    yield from _wrapped(f"{reads}: {_names(group.names)}", f"    {group.label:<4}", 12)
+    yield from wrapped(f"{reads}: {_names(group.names)}", f"    {group.label:<4}", 12)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -176,7 +181,7 @@ def _fragments(fragments: Fragments, rate: FragmentRate, axis: Axis) -> str:
     if fragments.pane:
         offset = f" + {axis.length(fragments.offset)}" if fragments.offset else ""
         return f"base panes of {axis.length(fragments.pane)}{offset}; {per_second}"
-    ends = ", ".join(text.replace(" ", _KEPT) for text in axis.edges(*fragments.classes))
+    ends = ", ".join(text.replace(" ", KEPT) for text in axis.edges(*fragments.classes))
     return f"end {ends}; {per_second}"
 
 
@@ -228,22 +233,22 @@ def _rate(rate: float, rate_is: RateIs) -> str:
 
 def _measured(stream: StreamView, measured: Measured) -> Iterator[str]:
     yield f"measured in {counted(measured.batches, 'batch', 'batches')}"
-    yield from _item("rows", f"{measured.rows:,}" + _per_second(measured.rows_per_second))
+    yield from item("rows", f"{measured.rows:,}" + _per_second(measured.rows_per_second))
     results_rate = measured.results / measured.seconds if measured.seconds else None
-    yield from _item("results", f"{measured.results:,}" + _per_second(results_rate))
+    yield from item("results", f"{measured.results:,}" + _per_second(results_rate))
     late = f"{measured.late_rows:,}; without event time {measured.null_times:,}"
-    yield from _item("late rows", late)
-    yield from _item("watermark", stream.axis.point(measured.watermark))
+    yield from item("late rows", late)
+    yield from item("watermark", stream.axis.point(measured.watermark))
     state = f"{counted(measured.state_rows, 'fragment')}, {size_text(measured.state_bytes)}"
-    yield from _item("state", state)
+    yield from item("state", state)
     yield from _operations(stream, measured)
     for node in stream.nodes:
         held = measured.state_rows_by_node.get(node.node.id, 0)
-        yield from _item("", f"{node.label}  {counted(held, 'fragment')} open")
+        yield from item("", f"{node.label}  {counted(held, 'fragment')} open")
     for retired in stream.plan.retired:
         held = measured.state_rows_by_node.get(retired.node.id, 0)
         readers = counted(len(retired.queries), "query", "queries")
-        yield from _item("", f"retired, still read by {readers}: {counted(held, 'fragment')} open")
+        yield from item("", f"retired, still read by {readers}: {counted(held, 'fragment')} open")
 
 
 def _operations(stream: StreamView, measured: Measured) -> Iterator[str]:
@@ -256,7 +261,7 @@ def _operations(stream: StreamView, measured: Measured) -> Iterator[str]:
     for level, value in stream.predicted_operations.items():
         counted_rate = measured.per_event_second(level)
         shown = "–" if counted_rate is None else figure(counted_rate)
-        yield from _item(f"level {level[-1]}", f"predicted {figure(value)}, counted {shown}")
+        yield from item(f"level {level[-1]}", f"predicted {figure(value)}, counted {shown}")
 
 
 def _per_second(rate: float | None) -> str:
@@ -269,7 +274,7 @@ def _fallbacks(notes: Sequence[FallbackNote]) -> Iterator[str]:
     alone = "1 query runs by itself" if len(notes) == 1 else f"{len(notes):,} queries run alone"
     yield f"{alone}, as plain Spark (fallback)"
     for note in notes[:_FALLBACKS]:
-        yield from _wrapped(f"on {note.stream}: {note.reason}", f"    {note.query}  ", 8)
+        yield from wrapped(f"on {note.stream}: {note.reason}", f"    {note.query}  ", 8)
     if len(notes) > _FALLBACKS:
         yield f"    … and {len(notes) - _FALLBACKS:,} more"
 
@@ -281,40 +286,40 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
     version = f", plan version {plan.version}" if plan.version else ""
     yield f"query {query.name} (shared{version})"
     axis = stream.axis
-    yield from _item("stream", f"{schema.name}, {_time(schema)}")
+    yield from item("stream", f"{schema.name}, {_time(schema)}")
     windows = figure(query.window.overlap)
-    yield from _item("window", f"{axis.window(query.window)}: a row is in {windows} of them")
-    yield from _item("keys", ", ".join(readable(key.sql) for key in query.keys) or "none")
+    yield from item("window", f"{axis.window(query.window)}: a row is in {windows} of them")
+    yield from item("keys", ", ".join(readable(key.sql) for key in query.keys) or "none")
     if group is None:
-        yield from _item("predicate", "no row can satisfy it: it costs nothing, and has no results")
+        yield from item("predicate", "no row can satisfy it: it costs nothing, and has no results")
     elif group.predicate is not None:
-        yield from _item("predicate", f"{group.predicate} ({group.number} of {group.node})")
+        yield from item("predicate", f"{group.predicate} ({group.number} of {group.node})")
     aggregates = [aggregate_label(aggregate) for aggregate in query.aggregates]
-    yield from _item("aggregates", ", ".join(aggregates) or "none")
+    yield from item("aggregates", ", ".join(aggregates) or "none")
     if query.having is not None:
         names = {f"a{number}": label for number, label in enumerate(aggregates)}
         names |= {f"k{number}": readable(key.sql) for number, key in enumerate(query.keys)}
-        yield from _item("having", scalar_text(query.having, names))
-    yield from _item("results", ", ".join(f"{c.name} {c.type}" for c in query.columns))
+        yield from item("having", scalar_text(query.having, names))
+    yield from item("results", ", ".join(f"{c.name} {c.type}" for c in query.columns))
     since = plan.complete_from.get(query.id)
     if since is not None and since > _LONG_AGO:
-        yield from _item("complete", f"for windows that start at {axis.point(since)} or later")
+        yield from item("complete", f"for windows that start at {axis.point(since)} or later")
     for node in nodes:
         others = [name for name in node.names if name != query.name]
         with_whom = f", with {_names(others)}" if others else ", with no other query"
-        yield from _item("reads", f"{node.label}  {node.title}{with_whom}")
+        yield from item("reads", f"{node.label}  {node.title}{with_whom}")
         fragments = _fragments(node.node.fragments, node.cost.fragments, axis)
-        yield from _item("", f"fragments {fragments}")
+        yield from item("", f"fragments {fragments}")
         for partial in node.partials:
             if query.name in partial.readers:
                 more = len(partial.readers) - 1
                 shared = f"with {counted(more, 'other', 'others')}" if more else "alone"
-                yield from _item("", f"partial {partial.label}, {shared}")
+                yield from item("", f"partial {partial.label}, {shared}")
     if group is not None:
         mates = [name for name in group.names if name != query.name]
         company = f"with {_names(mates)}" if mates else "alone"
-        yield from _item("weave group", f"{group.label}  {company}")
-    yield from _item("operations", _query_operations(stream, query))
+        yield from item("weave group", f"{group.label}  {company}")
+    yield from item("operations", _query_operations(stream, query))
 
 
 def _query_operations(stream: StreamView, query: Query) -> str:
@@ -325,20 +330,3 @@ def _query_operations(stream: StreamView, query: Query) -> str:
         alone = f"at {_rate(rate, stream.rate_is)}: {alone}, {plain} in plain Spark"
     queries = counted(len(stream.plan.queries), "query", "queries")
     return f"{alone}; all {queries} together {figure(stream.cost.shared)}"
-
-
-def _item(label: str, body: str) -> Iterator[str]:
-    yield from _wrapped(body, f"    {label:<{_LABEL}}", 4 + _LABEL)
-
-
-def _wrapped(body: str, head: str, indent: int) -> Iterator[str]:
-    """Text under a heading, broken at spaces that need not be kept."""
-    lines = textwrap.wrap(
-        body,
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    yield from (line.rstrip().replace(_KEPT, " ") for line in lines or [head])

@@ -1,0 +1,90 @@
+"""What sharing saved: the work of all queries, each alone, against the nodes of the network.
+
+A query alone reads each of its inputs, selects on those that have conditions of their own, and joins
+them two by two. In the network the same work is sources, selection nodes and join nodes. Join nodes with
+the same two inputs, up to selections, and the same equality keys are one *physical* join: its pairs are
+searched once, and the nodes are bits on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from weft.algebra.condition.values import Values, single
+from weft.algebra.network.plan import NetworkNode, NetworkPlan
+from weft.algebra.predicates import Linear, OrPredicate
+from weft.algebra.predicates.subject import COMPARE
+from weft.algebra.scalar import Call
+
+_ZERO = Values((single(0),))
+
+
+@dataclass(frozen=True)
+class Savings:
+    """Counts of work: `…_alone` if every query ran by itself, the others in the network."""
+
+    scans_alone: int
+    scans: int
+    selections_alone: int
+    selections: int
+    joins_alone: int
+    joins: int
+    physical_joins: int
+
+
+def savings(plan: NetworkPlan) -> Savings:
+    """Count the work of a plan and of its queries alone."""
+    return Savings(
+        scans_alone=sum(len(query.inputs) for query in plan.queries),
+        scans=sum(node.kind == "source" for node in plan.nodes),
+        selections_alone=sum(
+            bool(query.predicates.within({slot}).predicates)
+            for query in plan.queries
+            for slot in range(len(query.inputs))
+        ),
+        selections=sum(node.kind == "selection" for node in plan.nodes),
+        joins_alone=sum(len(query.inputs) - 1 for query in plan.queries),
+        joins=sum(node.kind == "join" for node in plan.nodes),
+        physical_joins=len(set(physical_joins(plan).values())),
+    )
+
+
+def physical_joins(plan: NetworkPlan) -> dict[str, int]:
+    """The number of the physical join that computes each join node."""
+    inputs: dict[str, Hashable] = {}
+    numbers: dict[Hashable, int] = {}
+    physical: dict[str, int] = {}
+    for node in plan.nodes:
+        if node.kind == "source":
+            inputs[node.id] = node.id
+        elif node.kind == "selection":
+            inputs[node.id] = inputs[node.parents[0]]
+        else:
+            left, right = (inputs[parent] for parent in node.parents)
+            slots = len(plan.node_by_id[node.parents[0]].relations)
+            key = (left, right, equality_keys(node, slots))
+            physical[node.id] = numbers.setdefault(key, len(numbers) + 1)
+            inputs[node.id] = ("physical", physical[node.id])
+    return physical
+
+
+def equality_keys(node: NetworkNode, left_slots: int) -> frozenset[str]:
+    """The conditions of a join that make two sides equal, one from each input."""
+    return frozenset(
+        predicate.sql
+        for predicate in node.predicates.predicates
+        if _is_equality(predicate)
+        and {slot < left_slots for slot in predicate.slots} == {True, False}
+    )
+
+
+def _is_equality(predicate: OrPredicate) -> bool:
+    if len(predicate.literals) != 1:
+        return False
+    literal = predicate.literals[0]
+    subject = literal.subject
+    compares = isinstance(subject, Linear) or (
+        isinstance(subject, Call) and subject.operator == COMPARE
+    )
+    return compares and literal.values == _ZERO

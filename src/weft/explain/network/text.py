@@ -1,0 +1,232 @@
+"""EXPLAIN of a network as text: what sharing saved, then the nodes; of many nodes the most shared ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from weft.algebra.network.query import JoinQuery
+from weft.explain.network.conditions import conjunction, scalar_text
+from weft.explain.network.endless import EndlessHistory
+from weft.explain.network.savings import Savings
+from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
+from weft.explain.paragraph import item, wrapped
+from weft.explain.wording import counted, duration, figure, instant, size_text, some
+
+MOST_NODES = 30
+_NAMES, _COLUMNS, _CONDITIONS, _WARNINGS = 4, 20, 12, 6
+
+
+def network_lines(view: NetworkView) -> Iterator[str]:
+    """The whole network, or, of many nodes, those that serve the most queries."""
+    yield from summary_lines(view)
+    shown = _most_shared(view.nodes)
+    for node in shown:
+        yield ""
+        yield from _node(node, view)
+    if len(shown) < len(view.nodes):
+        rest = counted(len(view.nodes) - len(shown), "more node")
+        yield ""
+        yield f"… and {rest}, each serving {_at_most(view.nodes, shown)}; JSON names all of them"
+    if view.measured is not None:
+        yield ""
+        yield from _measured(view.measured)
+
+
+def summary_lines(view: NetworkView) -> Iterator[str]:
+    """How much is shared, in a few lines."""
+    plan = view.plan
+    relations = [node.label for node in view.nodes if node.node.kind == "source"]
+    version = f", plan version {plan.version}" if plan.version else ""
+    queries = counted(len(plan.queries), "query", "queries")
+    yield from wrapped(f"network: {queries} over {some(relations, _COLUMNS)}{version}", "", 4)
+    label = "sharing"
+    for line in _savings(view.savings):
+        yield from item(label, line)
+        label = ""
+    if len(view.nodes) > MOST_NODES:
+        yield from item("levels", _levels(view.nodes))
+    yield from _warnings(view.endless)
+
+
+def query_lines(view: NetworkView, query: JoinQuery) -> Iterator[str]:
+    """One query's path through the network."""
+    plan = view.plan
+    version = f", plan version {plan.version}" if plan.version else ""
+    yield f"query {query.name} (shared{version})"
+    inputs = [
+        entry.relation if entry.alias == entry.relation else f"{entry.relation} {entry.alias}"
+        for entry in query.inputs
+    ]
+    yield from item("reads", ", ".join(inputs))
+    names = [entry.alias for entry in query.inputs]
+    outputs = [
+        f"{column.name} {column.type} = {scalar_text(column.value, names)}"
+        for column in query.columns
+    ]
+    yield from item("results", some(outputs, _COLUMNS) + (", distinct" if query.distinct else ""))
+    if query.predicates.never:
+        yield from item(
+            "", "no row can satisfy its conditions: it costs nothing, and has no results"
+        )
+    if query.id not in plan.feed_by_query:
+        return
+    feed = plan.feed_by_query[query.id]
+    for node in view.path(query):
+        yield ""
+        yield from _node(node, view, query.name, is_last=node.node.id == feed.node)
+    endless = [history for history in view.endless if history.query == query.name]
+    if endless:
+        yield ""
+        yield from _warnings(endless)
+
+
+def _savings(saved: Savings) -> Iterator[str]:
+    if saved.joins_alone:
+        yield (
+            f"{counted(saved.joins_alone, 'join')} of the queries alone: here "
+            f"{counted(saved.joins, 'join node')} in {counted(saved.physical_joins, 'physical join')}"
+            f"{_factor(saved.joins_alone, saved.physical_joins)}"
+        )
+    if saved.selections_alone:
+        yield (
+            f"{counted(saved.selections_alone, 'selection')} alone: here "
+            f"{counted(saved.selections, 'selection node')}"
+            f"{_factor(saved.selections_alone, saved.selections)}"
+        )
+    yield (
+        f"{counted(saved.scans_alone, 'scan')} alone: here {saved.scans:,}"
+        f"{_factor(saved.scans_alone, saved.scans)}"
+    )
+
+
+def _factor(alone: int, shared: int) -> str:
+    return f" ({figure(alone / shared)}×)" if shared and alone > shared else ""
+
+
+def _levels(nodes: Sequence[NetworkNodeView]) -> str:
+    """How many nodes of which kind are on each level."""
+    counts = Counter((node.node.level, node.node.kind) for node in nodes)
+    parts = []
+    for level in sorted({level for level, _ in counts}):
+        kinds = [
+            counted(counts[level, kind], kind)
+            for kind in ("source", "join", "selection")
+            if counts[level, kind]
+        ]
+        parts.append(f"level {level}: {', '.join(kinds)}")
+    return "; ".join(parts)
+
+
+def _most_shared(nodes: Sequence[NetworkNodeView]) -> list[NetworkNodeView]:
+    """The nodes that serve the most queries, in the network's order."""
+    ranked = sorted(nodes, key=lambda node: -len(node.readers))
+    most = {node.label for node in ranked[:MOST_NODES]}
+    return [node for node in nodes if node.label in most]
+
+
+def _at_most(nodes: Sequence[NetworkNodeView], shown: Sequence[NetworkNodeView]) -> str:
+    labels = {node.label for node in shown}
+    most = max(len(node.readers) for node in nodes if node.label not in labels)
+    return f"{counted(most, 'query', 'queries')} or fewer" if most > 1 else "1 query"
+
+
+def _node(
+    node: NetworkNodeView, view: NetworkView, query: str | None = None, is_last: bool = False
+) -> Iterator[str]:
+    """A node; for one query, with whom it is shared instead of who reads it."""
+    yield f"{node.label}  {node.title}{_whereabouts(node, view, query)}"
+    if node.conditions:
+        word = "on" if node.node.kind == "join" else "where"
+        yield from item(word, conjunction(_some_conditions(node.conditions)))
+    elif node.node.kind == "join":
+        yield from item("on", "nothing: every pair of rows")
+    columns = [_column(name, node) for name in node.node.columns]
+    if columns:
+        yield from item("columns", some(columns, _COLUMNS))
+    for line in _sizes(node):
+        yield from item("size", line)
+    if query is None:
+        yield from item("read by", _names(node.readers))
+        if node.feeds and node.node.kind != "source" and node.feeds != node.readers:
+            yield from item("feeds", _names(node.feeds))
+    else:
+        others = [name for name in node.readers if name != query]
+        yield from item("shared", f"with {_names(others)}" if others else "with no other query")
+        if is_last:
+            yield from item("feeds", query)
+
+
+def _whereabouts(node: NetworkNodeView, view: NetworkView, query: str | None) -> str:
+    """What follows a node's title."""
+    parts = []
+    if query is not None and any(node.slots):
+        parts.append(f"as {', '.join(node.slots).replace('|', ' and ')}")
+    if node.is_stream:
+        schema = view.plan.stream_by_name[node.node.relations[0]]
+        parts.append(f"event time {schema.time}, watermark {duration(schema.delay)} behind")
+    if node.node.kind != "source":
+        parts.append(f"level {node.node.level}, sequence {node.node.sequence}")
+    if node.physical is not None:
+        parts.append(f"physical join {node.physical}")
+    return "".join(f", {part}" for part in parts)
+
+
+def _some_conditions(texts: Sequence[str]) -> list[str]:
+    if len(texts) <= _CONDITIONS + 1:
+        return list(texts)
+    return [*texts[:_CONDITIONS], f"… {len(texts) - _CONDITIONS:,} more"]
+
+
+def _column(name: str, node: NetworkNodeView) -> str:
+    slot, column = name.split(".", 1)
+    prefix = node.slots[int(slot)] if len(node.slots) > 1 else ""
+    return f"{prefix}.{column}" if prefix else column
+
+
+def _sizes(node: NetworkNodeView) -> Iterator[str]:
+    measured = node.measured
+    if measured is None:
+        if node.estimated_rows is not None and node.node.kind != "source":
+            yield f"about {figure(node.estimated_rows)} rows for {node.estimated_for} (estimated)"
+        return
+    parts = [] if measured.rows is None else [f"{counted(measured.rows, 'row')} so far"]
+    if measured.history_rows or measured.history_bytes:
+        size = size_text(measured.history_bytes)
+        parts.append(f"history of {counted(measured.history_rows, 'row')}, {size}")
+    if parts:
+        yield "; ".join(parts)
+
+
+def _names(names: Sequence[str]) -> str:
+    return (
+        f"{counted(len(names), 'query', 'queries')}: {some(names, _NAMES)}" if names else "nobody"
+    )
+
+
+def _warnings(endless: Sequence[EndlessHistory]) -> Iterator[str]:
+    for history in endless[:_WARNINGS]:
+        named = "" if history.alias == history.relation else f" ({history.alias})"
+        yield from item(
+            "warning",
+            f"query {history.query}: history of {history.relation}{named} is kept for ever: add a "
+            f"bound on the event time, such as {history.bound}",
+        )
+    if len(endless) > _WARNINGS:
+        more = endless[_WARNINGS:]
+        queries = len({history.query for history in more})
+        rest = f"… and {counted(len(more), 'more history', 'more histories')} without end"
+        yield from item("", f"{rest}, of {counted(queries, 'query', 'queries')}")
+
+
+def _measured(measured: NetworkMeasured) -> Iterator[str]:
+    yield f"measured in {counted(measured.steps, 'step')}"
+    per_second = ""
+    if measured.seconds:
+        per_second = f", {figure(measured.rows / measured.seconds)}/s while running"
+    yield from item("rows", f"{measured.rows:,}{per_second}")
+    yield from item("results", f"{measured.results:,}")
+    yield from item("late rows", f"{measured.late_rows:,}")
+    yield from item("watermark", instant(measured.watermark))
+    size = size_text(measured.history_bytes)
+    yield from item("history", f"{counted(measured.history_rows, 'row')}, {size}")

@@ -1,0 +1,210 @@
+"""A network as people look at it: sources by their names, selections S1, S2, …, joins J1, J2, …, and
+the queries that each of them serves. Text, JSON and SVG are all written from a `NetworkView`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from weft.algebra.network.plan import NetworkNode, NetworkPlan
+from weft.algebra.network.query import JoinQuery
+from weft.algebra.query import quote
+from weft.explain.network.conditions import conditions, slot_names
+from weft.explain.network.endless import EndlessHistory, endless_histories
+from weft.explain.network.savings import Savings, physical_joins, savings
+
+_PREFIX = {"selection": "S", "join": "J"}
+_LIKE_LABEL = re.compile(r"[SJ]\d+")
+"""Relations with such names are quoted, to tell them from nodes."""
+
+
+@dataclass(frozen=True)
+class NodeMeasured:
+    """What a run counted for a node."""
+
+    rows: int | None = None
+    """The rows that it has had so far."""
+    history_rows: int = 0
+    history_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class NetworkMeasured:
+    """What the network's last commit counted. `watermark` is in microseconds."""
+
+    steps: int
+    rows: int
+    """The rows that it has consumed."""
+    results: int
+    late_rows: int
+    watermark: int
+    nodes: Mapping[str, NodeMeasured] = field(default_factory=dict)
+    """By the id of the node."""
+    seconds: float | None = None
+
+    @property
+    def history_rows(self) -> int:
+        return sum(node.history_rows for node in self.nodes.values())
+
+    @property
+    def history_bytes(self) -> int:
+        return sum(node.history_bytes for node in self.nodes.values())
+
+
+@dataclass(frozen=True)
+class NetworkNodeView:
+    """A node under its label."""
+
+    label: str
+    node: NetworkNode
+    parents: tuple[str, ...]
+    """The labels of its parents."""
+    children: tuple[str, ...]
+    slots: tuple[str, ...]
+    """What its slots are called."""
+    conditions: tuple[str, ...]
+    feeds: tuple[str, ...]
+    """The queries that take their rows here."""
+    readers: tuple[str, ...]
+    """The queries that need it: those that it feeds, and those of the nodes below it."""
+    is_stream: bool = False
+    physical: int | None = None
+    """The number of its physical join."""
+    estimated_rows: float | None = None
+    """For the assumed rows of its relations."""
+    estimated_for: str = ""
+    """Those rows, for people."""
+    measured: NodeMeasured | None = None
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        if self.node.kind == "source":
+            return "stream" if self.is_stream else "table"
+        if self.node.kind == "selection":
+            return f"selection of {self.parents[0]}"
+        return f"join of {self.parents[0]} and {self.parents[1]}"
+
+
+@dataclass(frozen=True)
+class NetworkView:
+    """All that EXPLAIN shows of a network."""
+
+    plan: NetworkPlan
+    nodes: tuple[NetworkNodeView, ...]
+    savings: Savings
+    measured: NetworkMeasured | None = None
+
+    @cached_property
+    def node_by_label(self) -> dict[str, NetworkNodeView]:
+        return {node.label: node for node in self.nodes}
+
+    @cached_property
+    def label_by_id(self) -> dict[str, str]:
+        return {node.node.id: node.label for node in self.nodes}
+
+    @cached_property
+    def endless(self) -> list[EndlessHistory]:
+        """Histories that are kept for ever."""
+        streams = self.plan.stream_by_name
+        return [
+            history for query in self.plan.queries for history in endless_histories(query, streams)
+        ]
+
+    def find(self, name: str) -> JoinQuery | None:
+        """A query by its name."""
+        return next((query for query in self.plan.queries if query.name == name), None)
+
+    def path(self, query: JoinQuery) -> list[NetworkNodeView]:
+        """The nodes that a query needs, parents first. Conditions are in the query's own aliases."""
+        feed = self.plan.feed_by_query[query.id]
+        aliases = [""] * len(feed.slots)
+        for number, slot in enumerate(feed.slots):
+            aliases[slot] = query.inputs[number].alias
+        names: dict[str, tuple[str, ...]] = {}
+        self._name_slots(feed.node, tuple(aliases), names)
+        shown = []
+        for view in self.nodes:
+            if view.node.id in names:
+                slots = names[view.node.id]
+                prefixes = slots if len(slots) > 1 else ("",)
+                own = tuple(conditions(view.node.predicates, prefixes))
+                shown.append(replace(view, slots=slots, conditions=own))
+        return shown
+
+    def _name_slots(
+        self, node_id: str, aliases: tuple[str, ...], names: dict[str, tuple[str, ...]]
+    ) -> None:
+        """Put the names of the slots of a node and of those above it into `names`. A node that a
+        query reads several times has its slots named by all of its aliases."""
+        before = names.get(node_id)
+        if before is None:
+            names[node_id] = aliases
+        else:
+            names[node_id] = tuple(
+                first if second in first.split("|") else f"{first}|{second}"
+                for first, second in zip(before, aliases, strict=True)
+            )
+        node, first_slot = self.plan.node_by_id[node_id], 0
+        for parent in node.parents:
+            count = len(self.plan.node_by_id[parent].relations)
+            self._name_slots(parent, aliases[first_slot : first_slot + count], names)
+            first_slot += count
+
+
+def network_view(plan: NetworkPlan, measured: NetworkMeasured | None = None) -> NetworkView:
+    """Label the nodes of a plan and find out whom they serve."""
+    labels = _labels(plan.nodes)
+    children: dict[str, list[str]] = {node.id: [] for node in plan.nodes}
+    for node in plan.nodes:
+        for parent in dict.fromkeys(node.parents):
+            children[parent].append(node.id)
+    order = {query.id: number for number, query in enumerate(plan.queries)}
+    feeds: dict[str, list[str]] = {node.id: [] for node in plan.nodes}
+    for feed in plan.feeds:
+        feeds[feed.node].append(feed.query)
+    readers: dict[str, set[str]] = {}
+    for node in reversed(plan.nodes):
+        below = (readers[child] for child in children[node.id])
+        readers[node.id] = set(feeds[node.id]).union(*below)
+    physical = physical_joins(plan)
+    streams = plan.stream_by_name
+
+    def names_of(ids: Sequence[str] | set[str]) -> tuple[str, ...]:
+        return tuple(plan.query_by_id[query].name for query in sorted(ids, key=order.__getitem__))
+
+    views = []
+    for node in plan.nodes:
+        slots = slot_names(node.relations)
+        views.append(
+            NetworkNodeView(
+                label=labels[node.id],
+                node=node,
+                parents=tuple(labels[parent] for parent in node.parents),
+                children=tuple(labels[child] for child in children[node.id]),
+                slots=slots,
+                conditions=tuple(conditions(node.predicates, slots)),
+                feeds=names_of(feeds[node.id]),
+                readers=names_of(readers[node.id]),
+                is_stream=node.kind == "source" and node.relations[0] in streams,
+                physical=physical.get(node.id),
+                measured=measured.nodes.get(node.id) if measured else None,
+            )
+        )
+    return NetworkView(plan, tuple(views), savings(plan), measured)
+
+
+def _labels(nodes: Sequence[NetworkNode]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    counts = {"selection": 0, "join": 0}
+    for node in nodes:
+        if node.kind == "source":
+            name = node.relations[0]
+            labels[node.id] = quote(name) if _LIKE_LABEL.fullmatch(name) else name
+        else:
+            counts[node.kind] += 1
+            labels[node.id] = f"{_PREFIX[node.kind]}{counts[node.kind]}"
+    return labels
