@@ -20,7 +20,6 @@ from weft.algebra.query import NUMBER, Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import WeftError
 from weft.kernel.network import Limits
-from weft.optimizer.network.index import ScanIndex
 from weft.optimizer.network.options import Options
 from weft.runtime.checkpoint.identity import Identity
 from weft.runtime.checkpoint.lease import Lease
@@ -120,7 +119,8 @@ class Assembly:
     def network(self, lease: Lease, sink: Sink, run: Run) -> Follower:
         """The follower of join queries, before it follows any stream."""
         log = self._log(NETWORK_LOG)
-        planner = NetworkPlanner(log, lambda: self._registry.schemas, ScanIndex(), Options())
+        index = self._catalog.network()
+        planner = NetworkPlanner(log, lambda: self._registry.schemas, index, Options())
         queries = self._at_a_step(self._registry.joins)
         engine = NetworkEngine(log, self._log, queries, planner, Limits())
         return Follower(self._stepper(log, engine, _Surroundings(lease, sink, run)))

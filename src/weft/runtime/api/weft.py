@@ -166,7 +166,8 @@ class Weft:
                 if isinstance(bound, Fallback):
                     record = self._catalog.add_query(name, sql, FALLBACK, bound.detail)
                 else:
-                    record = self._catalog.add_query(name, sql)
+                    detail = self._registry.warning(bound)
+                    record = self._catalog.add_query(name, sql, ACTIVE, detail)
                     bound = replace(bound, id=record.id)
                 self._registry.put(record, bound)
                 self._registry.changed()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.query import StreamSchema
+from weft.errors import CatalogError
 from weft.optimizer.network.estimate import HeuristicEstimate
 from weft.optimizer.network.generate import with_queries
-from weft.optimizer.network.index import NetworkIndex
+from weft.optimizer.network.index import NetworkIndex, ScanIndex
 from weft.optimizer.network.options import Options
 from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.checkpoint.log import StreamLog
+
+_logger = logging.getLogger("weft")
 
 
 class NetworkPlanner:
@@ -41,13 +45,18 @@ class NetworkPlanner:
         read = {relation for query in queries for relation in query.relations}
         schemas = self._schemas()
         streams = [schema for name, schema in schemas.items() if name in read]
-        changed = with_queries(
-            plan,
-            [query for query in queries if query.id not in plan.query_by_id],
-            [query.id for query in plan.queries if query.id not in registered],
-            streams,
-            self._index,
-            self._options,
-            HeuristicEstimate(),
-        )
+        added = [query for query in queries if query.id not in plan.query_by_id]
+        dropped = [query.id for query in plan.queries if query.id not in registered]
+
+        def changed_by(index: NetworkIndex) -> NetworkPlan:
+            options, estimate = self._options, HeuristicEstimate()
+            return with_queries(plan, added, dropped, streams, index, options, estimate)
+
+        try:
+            changed = changed_by(self._index)
+        except (
+            CatalogError
+        ) as error:  # the catalog is an index: it is rebuilt when it answers again
+            _logger.warning("%s; the network is planned without it", error)
+            changed = changed_by(ScanIndex())
         return changed.as_version(version, [query.id for query in queries])

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.algebra.network.bounds import warning
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.numbered import source_name
 from weft.algebra.plan import query_columns
@@ -118,6 +119,10 @@ class Registry:
         except WeftError as error:
             raise error.in_query(name) from None
         return bound
+
+    def warning(self, bound: Query | JoinQuery) -> str:
+        """What a user should know of a shared query; empty if there is nothing."""
+        return warning(bound, self.schemas) if isinstance(bound, JoinQuery) else ""
 
     def _check_fallback(self, bound: Fallback) -> None:
         """Let Spark judge a query that weft does not share: its SQL, and its use of streams."""
