@@ -1,0 +1,206 @@
+"""Join queries through the whole runtime: what they emit is what DuckDB says of the same rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.harness import session
+
+import weft
+
+START = 1_700_000_000
+SCHEMA = "id bigint, a int, b bigint, s string, x double, d date, m decimal(10,2), ts timestamp"
+
+
+def some_rows(first: int, end: int, *, shift: int = 0) -> pa.Table:
+    """Rows with a second between them, a few NULLs and values that meet often."""
+    ids = list(range(first, end))
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "a": pa.array([None if i % 11 == 0 else (i + shift) % 7 for i in ids], pa.int32()),
+            "b": pa.array([(i * 3 + shift) % 7 for i in ids], pa.int64()),
+            "s": pa.array([None if i % 13 == 0 else f"x{i % 5}" for i in ids]),
+            "x": pa.array([float("nan") if i % 17 == 0 else i % 9 / 2 for i in ids]),
+            "d": pa.array([19_000 + i % 30 for i in ids], pa.int32()).cast(pa.date32()),
+            "m": pa.array([f"{i % 23}.{i % 4}5" for i in ids]).cast(pa.decimal128(10, 2)),
+            "ts": pa.array([(START + i) * 1_000_000 for i in ids], pa.timestamp("us", tz="UTC")),
+        }
+    )
+
+
+class Streams:
+    """Two streams of files, the rows that each has had, and where a query's rows begin."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.rows: dict[str, list[pa.Table]] = {"t": [], "u": []}
+        self.since: dict[str, dict[str, int]] = {}
+        for name in self.rows:
+            (folder / name).mkdir()
+
+    def open(self, **settings: Any) -> weft.Weft:
+        w = weft.Weft(self.spark, self.folder / "checkpoint", statistics_every=0, **settings)
+        for name in self.rows:
+            source = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+            frame = source.parquet(str(self.folder / name))
+            w.add_stream(name, frame, time="ts", watermark="1 hour")
+        return w
+
+    def add(self, name: str, table: pa.Table) -> None:
+        number = len(self.rows[name])
+        pq.write_table(table, self.folder / name / f"{number:04d}.parquet")
+        self.rows[name].append(table)
+
+    def register(self, w: weft.Weft, queries: Mapping[str, str]) -> None:
+        with w.changes():
+            for name, sql in queries.items():
+                handle = w.register(name, sql)
+                assert handle.status == "active", handle.detail
+                self.since[name] = {stream: len(rows) for stream, rows in self.rows.items()}
+
+    def expected(self, name: str, sql: str) -> Counter[tuple[Any, ...]]:
+        """The rows of the SQL over what has come since the query was registered."""
+        with duckdb.connect() as database:
+            database.execute("SET TimeZone = 'UTC'")
+            for stream, tables in self.rows.items():
+                empty = some_rows(0, 0)
+                chosen = pa.concat_tables([empty, *tables[self.since[name][stream] :]])
+                database.register(stream, chosen)
+            return Counter(map(_comparable, database.execute(sql).fetchall()))
+
+    def check(self, w: weft.Weft, queries: Mapping[str, str]) -> int:
+        """Compare all results; how many rows they have."""
+        total = 0
+        for name, sql in queries.items():
+            emitted = w.results(name).toArrow().to_pydict().values()
+            results = Counter(map(_comparable, zip(*emitted, strict=True)))
+            assert results == self.expected(name, sql), name
+            total += results.total()
+        return total
+
+
+def _comparable(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple("NaN" if value != value else value for value in row)
+
+
+@pytest.fixture
+def streams(spark: SparkSession, tmp_path: Path) -> Streams:
+    return Streams(session(spark), tmp_path)
+
+
+@contextmanager
+def running(w: weft.Weft) -> Iterator[Any]:
+    run = w.start()
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+QUERIES = {
+    "filter": "SELECT id, s FROM t WHERE a = 3 AND s LIKE 'x%'",
+    "all_columns": "SELECT * FROM t WHERE x > 3.5 OR s IS NULL",
+    "computed": "SELECT id + 1 AS next, upper(s) AS big FROM u WHERE b BETWEEN 2 AND 4",
+    "pairs": "SELECT x.id AS x, y.id AS y FROM t x, t y WHERE x.b = y.a AND y.id > x.id "
+    "AND y.id <= x.id + 10",
+    "narrow_pairs": "SELECT x.id AS x, y.id AS y FROM t x, t y WHERE x.b = y.a AND y.id > x.id "
+    "AND y.id <= x.id + 5 AND x.s = 'x1'",
+    "bounded": "SELECT x.id AS x, y.id AS y FROM t x JOIN t y ON x.s = y.s WHERE y.ts > x.ts "
+    "AND y.ts <= x.ts + INTERVAL 10 SECONDS",
+    "two_streams": "SELECT t.id AS t, u.id AS u, u.m FROM t, u WHERE t.b = u.b AND t.s = u.s "
+    "AND u.m > 0.5 * t.m AND u.d <= t.d + 3",
+    "chain": "SELECT x.id AS x, y.id AS y, z.id AS z FROM t x, t y, u z WHERE x.b = y.a "
+    "AND y.b = z.a AND y.id > x.id AND y.id <= x.id + 10 AND z.id > y.id AND z.id <= y.id + 8",
+    "either": "SELECT x.id AS x, y.id AS y FROM t x, u y WHERE x.b = y.b "
+    "AND (x.a = 2 OR y.s = 'x3') AND x.id - y.id BETWEEN -4 AND 4",
+    "distinct": "SELECT DISTINCT x.a AS xa, y.s AS ys FROM t x, u y WHERE x.b = y.b "
+    "AND x.id - y.id BETWEEN -4 AND 4",
+}
+
+
+def test_join_queries_come_and_go_while_running(streams: Streams) -> None:
+    """Every query sees the rows since its registration, whatever it shares with older ones."""
+    first = ["filter", "computed", "pairs", "two_streams", "distinct"]
+    w = streams.open()
+    early = {name: QUERIES[name] for name in first}
+    late = {name: sql for name, sql in QUERIES.items() if name not in first}
+    streams.register(w, early)
+    with running(w) as run:
+        streams.add("t", some_rows(0, 40))
+        streams.add("u", some_rows(0, 30, shift=2))
+        run.processAllAvailable()
+        assert streams.check(w, early) > 50
+        streams.register(w, late)
+        w.drop("pairs")
+        del early["pairs"]
+        streams.add("t", some_rows(40, 70))
+        streams.add("u", some_rows(30, 75, shift=2))
+        run.processAllAvailable()
+        streams.add("t", some_rows(70, 90))
+        run.processAllAvailable()
+        assert streams.check(w, early | late) > 100
+    w.close()
+
+
+def test_history_is_there_after_a_restart(streams: Streams) -> None:
+    """Each batch is run by another process, so to speak; matches span all of them."""
+    for step in range(4):
+        with streams.open() as w:
+            if step == 0:
+                streams.register(w, QUERIES)
+            streams.add("t", some_rows(step * 20, step * 20 + 20))
+            streams.add("u", some_rows(step * 15, step * 15 + 15, shift=1))
+            w.start(availableNow=True).awaitTermination()
+            total = streams.check(w, QUERIES)
+    assert total > 200
+
+
+def test_history_is_compacted_and_expires(
+    streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of history are few, and rows that no admissible row can match are gone."""
+    monkeypatch.setattr("weft.runtime.network.history.MOST_FILES", 2)
+    queries = {name: QUERIES[name] for name in ("bounded", "distinct")}
+    queries["chain"] = (
+        "SELECT x.id AS x, y.id AS y, z.id AS z FROM t x, t y, t z WHERE x.b = y.a AND y.b = z.a "
+        "AND y.ts BETWEEN x.ts AND x.ts + INTERVAL 9 SECONDS "
+        "AND z.ts BETWEEN y.ts AND y.ts + INTERVAL 9 SECONDS"
+    )
+    w = streams.open()
+    streams.register(w, queries)
+    with running(w) as run:
+        for step in range(6):
+            streams.add("t", some_rows(step * 20, step * 20 + 20))
+            streams.add("u", some_rows(step * 20, step * 20 + 20))
+            run.processAllAvailable()
+        assert streams.check(w, queries) > 100
+        assert len(list(streams.folder.glob("checkpoint/streams/@network/state/*/*"))) <= 20
+        assert len(list(streams.folder.glob("checkpoint/streams/t/published/*"))) <= 4
+    w.close()
+
+
+def test_a_query_without_a_bound_says_what_it_keeps(streams: Streams) -> None:
+    with streams.open() as w:
+        bounded = w.register("bounded", QUERIES["bounded"])
+        pairs = w.register("pairs", QUERIES["pairs"])
+        never = w.register("never", "SELECT id FROM t WHERE a > 3 AND a < 2")
+    assert not bounded.__class__.__name__ == "Fallback"
+    with streams.open() as w:
+        details = {handle.name: handle.detail for handle in w.queries}
+        statuses = {handle.status for handle in w.queries}
+    assert statuses == {"active"}
+    assert "the rows of y are kept for ever" in details["bounded"] or not details["bounded"]
+    assert details["pairs"].startswith("the rows of x, y are kept for ever")
+    assert "y.ts <= x.ts + INTERVAL" in details["pairs"]
+    assert details["never"].startswith("no row can ever match")
+    assert pairs.name == "pairs" and never.name == "never"
