@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.sql.support import FakeAnalyzer, join, query
+from tests.sql.support import FakeAnalyzer, join
+from tests.sql.support import query as windowed
 
 from weft.algebra.network.query import JoinInput, JoinQuery
 from weft.algebra.predicates import PredicateSet
@@ -91,27 +92,27 @@ def test_columns_of_subqueries_are_their_expressions() -> None:
 
 
 def test_using_and_natural_join_columns_of_one_name() -> None:
-    query = join("SELECT * FROM (SELECT auction, price FROM bids) a "
+    joined = join("SELECT * FROM (SELECT auction, price FROM bids) a "
                  "JOIN (SELECT d, auction FROM bids) b USING (auction)")  # fmt: skip
-    assert [(column.name, column.value) for column in query.columns] == [
+    assert [(column.name, column.value) for column in joined.columns] == [
         ("auction", Ref("0.auction", "bigint")),
         ("price", Ref("0.price", "int")),
         ("d", Ref("1.d", "double")),
     ]
-    assert literals(query.predicates) == ["`0.auction` - `1.auction` = 0"]
+    assert literals(joined.predicates) == ["`0.auction` - `1.auction` = 0"]
     natural = join("SELECT b.auction FROM (SELECT auction, price FROM bids) a "
                    "NATURAL JOIN (SELECT d, auction FROM bids) b")  # fmt: skip
-    assert natural.predicates == query.predicates
+    assert natural.predicates == joined.predicates
     assert natural.columns[0].value == Ref("1.auction", "bigint")
 
 
 def test_using_twice_keeps_the_first_column() -> None:
-    query = join(
+    joined = join(
         "SELECT * FROM (SELECT auction FROM bids) a JOIN (SELECT auction FROM bids) b USING (auction) "
         "JOIN (SELECT auction, d FROM bids) c USING (auction)"
     )
-    assert [column.name for column in query.columns] == ["auction", "d"]
-    assert literals(query.predicates) == [
+    assert [column.name for column in joined.columns] == ["auction", "d"]
+    assert literals(joined.predicates) == [
         "`0.auction` - `1.auction` = 0",
         "`0.auction` - `2.auction` = 0",
     ]
@@ -119,8 +120,8 @@ def test_using_twice_keeps_the_first_column() -> None:
 
 def test_stars() -> None:
     assert [column.name for column in join("SELECT * FROM packets").columns] == ["Time", "size"]
-    query = join("SELECT p.*, price FROM bids JOIN packets p ON size = price")
-    assert [(column.name, column.value) for column in query.columns] == [
+    joined = join("SELECT p.*, price FROM bids JOIN packets p ON size = price")
+    assert [(column.name, column.value) for column in joined.columns] == [
         ("Time", Ref("1.Time", "timestamp")),
         ("size", Ref("1.size", "bigint")),
         ("price", Ref("0.price", "int")),
@@ -128,12 +129,12 @@ def test_stars() -> None:
 
 
 def test_names_of_results_are_sparks() -> None:
-    query = join(
+    joined = join(
         "SELECT a.price + b.price, a.PRICE, - a.d, upper(a.channel), 1 AS one, one + 1 "
         "FROM bids a JOIN bids b ON a.d = b.d",
         FakeAnalyzer(names={"upper( `channel` )": "upper(channel)"}),
     )
-    assert [column.name for column in query.columns] == [
+    assert [column.name for column in joined.columns] == [
         "(price + price)",
         "PRICE",
         "(- d)",
@@ -144,11 +145,11 @@ def test_names_of_results_are_sparks() -> None:
 
 
 def test_result_columns_are_scalars_or_spark_sql() -> None:
-    query = join(
+    joined = join(
         "SELECT price + 1 AS n, upper(channel) AS u, dec * 2 AS m, price / d AS r, day + 1 AS t "
         "FROM bids"
     )
-    assert [(column.type, column.value) for column in query.columns] == [
+    assert [(column.type, column.value) for column in joined.columns] == [
         ("int", Call("+", (Ref("0.price", "int"), Literal(1, "int")), "int")),
         ("string", Opaque("upper(`0.channel`)", ("0.channel",), "string")),
         ("decimal(12,2)", Opaque("(`0.dec` * 2)", ("0.dec",), "decimal(12,2)")),
@@ -163,10 +164,10 @@ def test_distinct() -> None:
 
 
 def test_conditions_that_only_spark_evaluates_name_their_columns() -> None:
-    query = join("SELECT price FROM bids WHERE length(channel) > 3 AND lower(channel) = 'x'")
+    joined = join("SELECT price FROM bids WHERE length(channel) > 3 AND lower(channel) = 'x'")
     subjects = {
         literal.subject
-        for predicate in query.predicates.predicates
+        for predicate in joined.predicates.predicates
         for literal in predicate.literals
     }
     assert subjects == {
@@ -176,12 +177,12 @@ def test_conditions_that_only_spark_evaluates_name_their_columns() -> None:
 
 
 def test_tables_are_inputs_like_streams() -> None:
-    query = join(
+    joined = join(
         "SELECT b.price, p.city FROM bids b JOIN people p ON b.channel = p.name AND p.age > 30",
         tables=PEOPLE,
     )
-    assert query.inputs == (JoinInput("bids", "b"), JoinInput("people", "p"))
-    assert literals(query.predicates) == ["`0.channel` = `1.name`", "`1.age` >= 31"]
+    assert joined.inputs == (JoinInput("bids", "b"), JoinInput("people", "p"))
+    assert literals(joined.predicates) == ["`0.channel` = `1.name`", "`1.age` >= 31"]
 
 
 def test_conditions_that_never_hold_are_accepted() -> None:
@@ -190,15 +191,15 @@ def test_conditions_that_never_hold_are_accepted() -> None:
 
 
 def test_a_cross_join_is_allowed_where_it_is_written() -> None:
-    query = join("SELECT a.price FROM bids a CROSS JOIN packets p")
-    assert len(query.inputs) == 2 and query.predicates == PredicateSet()
+    joined = join("SELECT a.price FROM bids a CROSS JOIN packets p")
+    assert len(joined.inputs) == 2 and joined.predicates == PredicateSet()
 
 
 def test_a_chain_of_inferred_connections_counts() -> None:
-    query = join(
+    joined = join(
         "SELECT a.price FROM bids a, bids b, packets p WHERE a.price = b.price AND p.size = b.price"
     )
-    assert len(query.inputs) == 3
+    assert len(joined.inputs) == 3
 
 
 @pytest.mark.parametrize("count", [2, 8, 15])
@@ -230,7 +231,7 @@ def test_what_spark_is_asked_has_the_columns_of_the_question_only() -> None:
 
 def test_subqueries_are_merged_for_windowed_aggregates() -> None:
     group = "GROUP BY window(t, '1 hour'), k"
-    flat = query(
+    flat = windowed(
         "SELECT auction AS k, count(*) AS n, sum(price + 1) AS s FROM bids WHERE d > 1 AND ok "
         "GROUP BY window(ts, '1 hour'), auction"
     )
@@ -238,12 +239,12 @@ def test_subqueries_are_merged_for_windowed_aggregates() -> None:
         "(SELECT auction AS k, price + 1 AS p, ts AS t, ok FROM bids WHERE d > 1) WHERE ok",
         "(SELECT auction AS k, price + 1 AS p, ts AS t FROM bids WHERE ok AND d > 1) x",
     ):
-        merged = query(f"SELECT k, count(*) AS n, sum(p) AS s FROM {from_} {group}")
+        merged = windowed(f"SELECT k, count(*) AS n, sum(p) AS s FROM {from_} {group}")
         assert merged.keys == flat.keys and merged.window == flat.window, from_
         assert merged.predicate is not None and flat.predicate is not None
         assert merged.predicate.condition == flat.predicate.condition, from_
         assert merged.aggregates == flat.aggregates and merged.columns == flat.columns, from_
-    cte = query(
+    cte = windowed(
         "WITH b AS (SELECT auction AS k, price + 1 AS p, ts AS t FROM bids WHERE d > 1 AND ok) "
         f"SELECT k, count(*) AS n, sum(p) AS s FROM b {group}"
     )
@@ -251,7 +252,7 @@ def test_subqueries_are_merged_for_windowed_aggregates() -> None:
 
 
 def test_a_condition_that_can_raise_stays_behind_those_before_it() -> None:
-    merged = query(
+    merged = windowed(
         "SELECT count(*) FROM (SELECT ts, 1 / d AS r FROM bids WHERE d <> 0) WHERE r > 1 "
         "GROUP BY window(ts, '1 hour')"
     )
@@ -365,16 +366,15 @@ def test_whole_days_follow_the_calendar_of_a_zone_with_daylight_saving() -> None
     ],
 )
 def test_exact_conditions(text: str, expected: str) -> None:
-    query = join(f"SELECT price FROM bids WHERE {text}", time_zone="UTC")
-    assert query.predicates.sql.startswith(expected), query.predicates.sql
+    joined = join(f"SELECT price FROM bids WHERE {text}", time_zone="UTC")
+    assert joined.predicates.sql.startswith(expected), joined.predicates.sql
 
 
 def test_exact_parts_inside_other_expressions_are_left_to_spark() -> None:
-    query = join("SELECT price FROM bids WHERE CASE WHEN ok THEN dec * 2 ELSE dec * 3 END > 7")
-    (predicate,) = query.predicates.predicates
+    joined = join("SELECT price FROM bids WHERE CASE WHEN ok THEN dec * 2 ELSE dec * 3 END > 7")
+    (predicate,) = joined.predicates.predicates
     (literal,) = predicate.literals
     assert isinstance(literal.subject, Call) and literal.subject.operator == "case"
     assert literal.subject.arguments[1] == Opaque(
         "(`0.dec` * cast('2' AS decimal(1,0)))", ("0.dec",), "decimal(12,2)"
     )
-
