@@ -84,7 +84,9 @@ def test_what_only_spark_can_type(text: str) -> None:
     ("text", "ansi", "legacy"),
     [
         ("price + 1", True, False),
-        ("price / 2", True, False),
+        ("price / d", True, False),
+        ("price / 2", False, False),
+        ("price / 0", True, False),
         ("price % 2", False, False),
         ("price % 0", True, False),
         ("price % auction", True, False),

@@ -130,6 +130,8 @@ def to_sql(scalar: Scalar) -> str:
         return f"CASE {cases} ELSE {otherwise} END"
     if operator.startswith("cast_"):
         return f"cast({parts[0]} AS {operator[5:]})"
+    if operator in ("date_add", "date_sub", "datediff"):
+        return f"{operator}({', '.join(parts)})"
     return f"({parts[0]} {operator} {parts[1]})"
 
 
@@ -161,4 +163,9 @@ def _literal_sql(literal: Literal) -> str:
         text = value.replace("\\", "\\\\").replace("'", "\\'")
         quoted = f"'{text}'"
         return quoted if literal.type == "string" else f"cast({quoted} AS {literal.type})"
+    if literal.type == "timestamp":
+        return f"timestamp_micros({value}L)"
+    if literal.type == "interval":
+        sign, micros = "-" if value < 0 else "", abs(int(value))
+        return f"make_dt_interval(0, 0, 0, {sign}{micros // 1_000_000}.{micros % 1_000_000:06d})"
     return f"cast('{value!r}' AS {literal.type})"

@@ -19,6 +19,7 @@ from weft.sql.scopes.inputs import Inputs
 from weft.sql.scopes.projection import aggregates
 from weft.sql.scopes.sources import Sources
 from weft.sql.typing.analyzer import Analyzer, remembering
+from weft.sql.typing.exact import Exact
 from weft.sql.windowed.query import windowed_query
 
 P = ParamSpec("P")
@@ -36,10 +37,12 @@ def bind(
     double_quoted_names: bool = False,
     tables: Mapping[str, tuple[Field, ...]] | Collection[str] = (),
     guard: Guard | None = None,
+    time_zone: str | None = None,
 ) -> Query | JoinQuery | Fallback:
     """The bound query, or why weft cannot share it.
 
-    `ansi` and `double_quoted_names` are the session's settings. `tables` are columns by the tables'
+    `ansi`, `double_quoted_names` and `time_zone` are the session's settings; without its time zone,
+    Spark evaluates what depends on it. `tables` are columns by the tables'
     names; joins with tables of which only the names are given are not shared. `guard` refuses unsafe
     queries that would run alone, None allows them. Raises `SqlError` with the query's name, line and
     column for what is certainly an error.
@@ -52,7 +55,8 @@ def bind(
         except Unshared as unshared:
             return fallback(name, source, unshared, inputs, guard)
         grouped = aggregates(select)
-        sources = Sources(source, inputs, remembering(analyzer, ansi), ansi, slotted=not grouped)
+        exact = None if grouped else Exact(time_zone)
+        sources = Sources(source, inputs, remembering(analyzer, ansi), ansi, exact)
         try:
             if grouped:
                 return _shallow(windowed_query, name, query_id, select, sources)
@@ -80,7 +84,7 @@ def _check_names(select: Select, source: Source, inputs: Inputs, failed: Sources
     if select.definitions:
         return
     try:
-        rows = Sources(source, inputs, failed.analyzer, failed.ansi, slotted=False).rows(select, {})
+        rows = Sources(source, inputs, failed.analyzer, failed.ansi).rows(select, {})
     except Unshared:
         return
     aliases = {item.alias.lower() for item in select.items if item.alias is not None}

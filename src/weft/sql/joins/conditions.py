@@ -1,7 +1,7 @@
 """WHERE and ON of a join as one predicate set.
 
 The conditions must not be able to raise: the network evaluates them on rows that the query alone might
-not have reached. What only Spark can evaluate must read one input.
+not have reached. What only Spark can evaluate must read one input (`evaluation`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from weft.algebra.predicates import TRUE, PredicateSet
-from weft.algebra.predicates.slots import slots_in
+from weft.algebra.predicates.canonical import predicate_set
+from weft.algebra.predicates.transitivity import inferred
 from weft.algebra.query import quote
 from weft.algebra.scalar import Call, Opaque, Scalar, walk
 from weft.algebra.types import BOOLEAN
 from weft.sql.fallback import Unshared
-from weft.sql.joins.standin import predicate_set
+from weft.sql.joins.evaluation import evaluable
 from weft.sql.reading.syntax import String, SyntaxNode
 from weft.sql.reading.syntax import walk as walk_syntax
 from weft.sql.scopes.rows import Rows, boolean
@@ -32,27 +33,20 @@ def predicates(sources: Sources, rows: Rows) -> PredicateSet:
             raise _may_raise(condition.rows, condition.node, f"a condition in {condition.clause}")
         parts.append(with_names(scalar, whole.columns, condition.node))
     for left, right, at in sources.pairs:
-        typed = Typer(rows, rows.ansi, opaque=True, exact=True).equal(left, right)
+        typed = Typer(rows, rows.ansi, opaque=True, exact=rows.exact).equal(left, right)
         if typed.scalar is None:
             raise Unshared(f"{left.type} and {right.type} joined by USING have no shared form", at)
         parts.append(typed.scalar)
-    for part in parts:
-        _check_opaque(part)
     if not parts:
         return TRUE
     whole_scalar = parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN)
-    return predicate_set(whole_scalar)
+    canonical = evaluable(predicate_set(whole_scalar))
+    return inferred(canonical, len(sources.read))
 
 
 def _may_raise(rows: Rows, node: SyntaxNode, what: str) -> Unshared:
     text = rows.source.slice(node.start, node.stop)
     return Unshared(f"{what} may raise an error on some rows: {text}", node.start)
-
-
-def _check_opaque(scalar: Scalar) -> None:
-    for part in walk(scalar):
-        if isinstance(part, Opaque) and len(slots_in(part)) > 1:
-            raise Unshared("a condition on several inputs that only Spark can evaluate")
 
 
 def with_names(scalar: Scalar, columns: Sequence[str], node: SyntaxNode) -> Scalar:

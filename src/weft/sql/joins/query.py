@@ -1,7 +1,7 @@
 """Binds a filter or a join: inputs, predicates, result columns.
 
 Refused: inputs that no condition connects (unless CROSS JOIN says that this is meant), more than fifteen
-inputs, tables alone. Unshared for now: result columns that may raise, or of nested types.
+inputs, tables alone. Unshared: conditions that may raise, result columns of nested types.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from weft.algebra.network.query import JoinInput, JoinQuery
 from weft.algebra.predicates import PredicateSet
 from weft.algebra.query import OutputColumn
+from weft.algebra.scalar import Opaque
 from weft.algebra.types import is_ordered
 from weft.sql.fallback import Unshared
 from weft.sql.joins.conditions import predicates, with_names
+from weft.sql.joins.evaluation import needs_spark
 from weft.sql.reading.syntax import Select, SyntaxNode
 from weft.sql.scopes.projection import Projection
 from weft.sql.scopes.rows import Rows
@@ -45,19 +47,19 @@ def _columns(select: Select, rows: Rows) -> tuple[OutputColumn, ...]:
             detail = f"two result columns are called '{column.name}'; give one of them an alias"
             raise rows.source.error("DUPLICATE_COLUMN", node.start, detail=detail)
         taken.add(column.name.lower())
-        columns.append(_output(column, node, rows))
+        columns.append(_output(column, node))
     return tuple(columns)
 
 
-def _output(column: Column, node: SyntaxNode, rows: Rows) -> OutputColumn:
+def _output(column: Column, node: SyntaxNode) -> OutputColumn:
+    """A result column. Spark evaluates it where the kernel cannot, and where it may raise, on the rows
+    of the result alone."""
     if not is_ordered(column.type):
         raise Unshared(f"a result column of type {column.type} has no shared form", node.start)
-    if column.value.can_raise or column.value.scalar is None:
-        text = rows.source.slice(node.start, node.stop)
-        raise Unshared(f"a result column may raise an error on some rows: {text}", node.start)
-    return OutputColumn(
-        column.name, column.type, with_names(column.value.scalar, column.reads, node)
-    )
+    value = column.value.scalar
+    if value is None or column.value.can_raise or needs_spark(value):
+        value = Opaque(column.value.sql, (), column.type)
+    return OutputColumn(column.name, column.type, with_names(value, column.reads, node))
 
 
 def _check_streams(sources: Sources) -> None:

@@ -27,6 +27,7 @@ from weft.sql.reading.syntax import Binary, Function, Name, Star, SyntaxNode
 from weft.sql.scopes.scope import Meaning, Scope
 from weft.sql.typing.analyzer import AnalysisProblem, Remembering
 from weft.sql.typing.coercion import Typed
+from weft.sql.typing.exact import Exact
 from weft.sql.typing.scalars import Typer
 
 _PLACES = re.compile(r"\s*SQLSTATE: .*|^\[[A-Z_.]+\]\s*", re.DOTALL)
@@ -40,15 +41,14 @@ WINDOWING: Final = frozenset({"window", "session_window", "window_time"})
 class Rows:
     """Binds row-level expressions of one SELECT over the relations of its FROM.
 
-    `exact` is for joins: arithmetic on integers and decimals cannot raise, for weft computes it
-    without overflow.
+    `exact` is for joins: the rules of exact arithmetic.
     """
 
     source: Source
     scope: Scope
     analyzer: Remembering
     ansi: bool
-    exact: bool = False
+    exact: Exact | None = None
     time: str = ""
     """The column that a window may be over: the event time of the one stream."""
     clause: str = "here"

@@ -26,6 +26,7 @@ from weft.sql.scopes.rows import Rows
 from weft.sql.scopes.scope import Column, Relation, Scope, base_columns
 from weft.sql.typing.analyzer import Remembering
 from weft.sql.typing.coercion import Typed
+from weft.sql.typing.exact import Exact
 
 MOST_INPUTS: Final = 15
 _INNER: Final = frozenset({"inner", "cross"})
@@ -57,13 +58,14 @@ class Visible(NamedTuple):
 
 @dataclass(slots=True)
 class Sources:
-    """Reads the FROM clauses of one query. `slotted` names base columns by slot, as joins need it."""
+    """Reads the FROM clauses of one query. With `exact`, the rules of exact arithmetic, it is for a
+    join: columns of streams and tables are named by slot."""
 
     source: Source
     inputs: Inputs
     analyzer: Remembering
     ansi: bool
-    slotted: bool
+    exact: Exact | None = None
     read: list[Input] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)
     pairs: list[tuple[Typed, Typed, int]] = field(default_factory=list)
@@ -84,7 +86,7 @@ class Sources:
 
     def _over(self, part: Scope) -> Rows:
         scope = Scope(part.relations, part.visible, tuple(self.base))
-        return Rows(self.source, scope, self.analyzer, self.ansi, self.slotted)
+        return Rows(self.source, scope, self.analyzer, self.ansi, self.exact)
 
     def _part(self, part: FromPart, visible: Mapping[str, Visible]) -> Scope:
         if isinstance(part, Join):
@@ -104,7 +106,7 @@ class Sources:
 
     def _base(self, part: syntax.Relation) -> Scope:
         name, fields = self.inputs.relation(self.source, part.parts, part.at)
-        slot = len(self.read) if self.slotted else None
+        slot = None if self.exact is None else len(self.read)
         alias = part.alias or part.parts[-1]
         self.read.append(Input(name, alias, part.at))
         if len(self.read) > MOST_INPUTS:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
@@ -106,13 +105,6 @@ def _decimal_literal(digits: str) -> tuple[SqlType | None, Value]:
 def fits(value: int, type_: SqlType) -> bool:
     low, high = INTEGRAL_LIMITS[type_]
     return low <= value <= high
-
-
-def is_date(text: str) -> bool:
-    try:
-        return len(text) == 10 and date.fromisoformat(text) is not None
-    except ValueError:
-        return False
 
 
 def cast_type(text: str) -> SqlType | None:

@@ -34,7 +34,16 @@ from typing import Any, Final, Protocol
 
 from weft.algebra.query import quote
 from weft.algebra.scalar import Call, Literal, Opaque
-from weft.algebra.types import BIGINT, BOOLEAN, DOUBLE, INTEGRAL, STRING, is_numeric
+from weft.algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    FRACTIONAL,
+    INTEGRAL,
+    STRING,
+    is_numeric,
+    is_ordered,
+)
 from weft.sql.reading.functions import TOTAL
 from weft.sql.reading.syntax import (
     Between,
@@ -67,14 +76,20 @@ from weft.sql.typing.coercion import (
     comparable,
     compared_as,
     divisible,
-    is_date,
     membership,
     number,
     promoted,
     widens,
 )
+from weft.sql.typing.exact import Exact
+from weft.sql.typing.moments import is_date
 
 _COMPARISONS: Final = frozenset({"=", "<=>", "<>", "<", "<=", ">", ">="})
+_SAFE_CASTS: Final = frozenset(
+    {("timestamp", "date"), ("date", "timestamp")}
+    | {(BOOLEAN, number_type) for number_type in (*INTEGRAL, *FRACTIONAL)}
+)
+"""Casts that never raise."""
 _NULL: Final = Typed("NULL", VOID, False, Literal(None, VOID))
 
 
@@ -95,13 +110,15 @@ class Typer:
 
     __slots__ = ("_ansi", "_exact", "_opaque", "_scope", "doubt")
 
-    def __init__(self, scope: Scope, ansi: bool, opaque: bool = False, exact: bool = False) -> None:
+    def __init__(
+        self, scope: Scope, ansi: bool, opaque: bool = False, exact: Exact | None = None
+    ) -> None:
         self._scope = scope
         self._ansi = ansi
         self._opaque = opaque
         """Whether a value that only Spark can evaluate has a scalar, too, if it has a type."""
         self._exact = exact
-        """Whether arithmetic on integers and decimals is computed without overflow."""
+        """The rules of exact arithmetic, in joins."""
         self.doubt: SyntaxNode | None = None
         """The innermost node, read first, whose type only Spark can tell."""
 
@@ -122,7 +139,7 @@ class Typer:
     @property
     def _raises(self) -> bool:
         """Whether an integer that is too large raises."""
-        return self._ansi and not self._exact
+        return self._ansi and self._exact is None
 
     def types(self, nodes: Sequence[SyntaxNode]) -> list[Typed]:
         return [self.type(node) for node in nodes]
@@ -142,6 +159,10 @@ class Typer:
         return Typed(str(node.value).lower(), BOOLEAN, False, Literal(node.value, BOOLEAN))
 
     def _typed_literal(self, node: TypedLiteral) -> Typed:
+        if self._exact is not None:
+            moment = _exact_moment(self._exact, node)
+            if moment is not None:
+                return moment
         is_plain = node.kind == "binary" and node.text.startswith("X'")
         if node.kind == "date" and is_date(node.text[len("DATE '") : -1]):
             is_plain = True
@@ -157,6 +178,10 @@ class Typer:
             return self._logical(sql, "not", [operand])
         sql = f"({node.operator} {operand.sql})"
         type_ = operand.type
+        if self._exact is not None and node.operator == "-":
+            exact = self._exact.negated(sql, operand)
+            if exact is not None:
+                return exact
         if type_ is None or not is_numeric(type_):
             return Typed(sql, None, True)
         if node.operator == "+":
@@ -206,6 +231,9 @@ class Typer:
         can_raise = left.can_raise or right.can_raise
         if left.type is None or right.type is None:
             return Typed(sql, None, True)
+        exact = None if self._exact is None else self._exact.comparison(sql, operator, left, right)
+        if exact is not None:
+            return exact
         if not comparable(left.type, right.type):
             return Typed(sql, None, True)
         common = compared_as(left, right)
@@ -215,6 +243,9 @@ class Typer:
     def _arithmetic(self, sql: str, operator: str, left: Typed, right: Typed) -> Typed:
         assert left.type is not None and right.type is not None
         can_raise = left.can_raise or right.can_raise
+        exact = None if self._exact is None else self._exact.arithmetic(sql, operator, left, right)
+        if exact is not None:
+            return exact
         if operator == "||":
             strings = left.type == right.type == STRING
             return Typed(sql, STRING if strings else None, can_raise or not strings)
@@ -224,7 +255,7 @@ class Typer:
             if not divisible(left.type, right.type):
                 return Typed(sql, None, True)
             scalar = call("/", [left, right], DOUBLE, DOUBLE)
-            return Typed(sql, DOUBLE, can_raise or self._ansi, scalar)
+            return Typed(sql, DOUBLE, can_raise or (self._ansi and not _is_nonzero(right)), scalar)
         if common is None:
             return Typed(sql, None, True)
         if operator in ("+", "-", "*"):
@@ -233,9 +264,7 @@ class Typer:
                 scalar = call(operator, [left, right], common, common)
             return Typed(sql, common, can_raise or (self._raises and integral), scalar)
         if operator == "%":
-            divisor = right.scalar
-            divides = isinstance(divisor, Literal) and divisor.value not in (None, 0)
-            return Typed(sql, common, can_raise or (self._ansi and not divides))
+            return Typed(sql, common, can_raise or (self._ansi and not _is_nonzero(right)))
         if operator == "div":
             return Typed(sql, BIGINT if integral else None, can_raise or self._ansi or not integral)
         if operator in ("&", "|", "^"):
@@ -327,9 +356,12 @@ class Typer:
             return Typed(sql, None, True)
         if target == operand.type:
             return Typed(sql, target, operand.can_raise, operand.scalar)
+        exact = None if self._exact is None else self._exact.cast(sql, operand, target)
+        if exact is not None and not node.is_try:
+            return exact
         if widens(operand.type, target):
             return Typed(sql, target, operand.can_raise, promoted(operand, target))
-        if target == STRING and operand.type in INTEGRAL | {BOOLEAN, "date", "timestamp"}:
+        if (operand.type, target) in _SAFE_CASTS or (target == STRING and is_ordered(operand.type)):
             return Typed(sql, target, operand.can_raise)
         return Typed(sql, None, True)
 
@@ -338,6 +370,9 @@ class Typer:
         arguments = self.types(node.arguments)
         name = node.name
         sql = f"{name}({', '.join(argument.sql for argument in arguments)})"
+        exact = None if self._exact is None else self._exact.function(sql, name, arguments)
+        if exact is not None:
+            return exact
         if name in ("coalesce", "nvl", "ifnull") and arguments:
             return self._coalesce(sql, arguments)
         if name == "if" and len(arguments) == 3:
@@ -365,6 +400,20 @@ class Typer:
 
     def _subscript(self, node: Subscript) -> Typed:
         return Typed(f"{self.type(node.base).sql}[{self.type(node.index).sql}]", None, True)
+
+
+def _is_nonzero(divisor: Typed) -> bool:
+    """Whether a divisor is a number other than zero."""
+    literal = divisor.scalar
+    return isinstance(literal, Literal) and literal.value is not None and float(literal.value) != 0
+
+
+def _exact_moment(exact: Exact, node: TypedLiteral) -> Typed | None:
+    if node.kind == "interval":
+        return exact.interval(node.text)
+    if node.kind in ("timestamp", "timestamp_ltz"):
+        return exact.timestamp(node.text, node.text.partition("'")[2].removesuffix("'"))
+    return None
 
 
 _RULES: Final[dict[type[SyntaxNode], Callable[[Typer, Any], Typed]]] = {
