@@ -17,6 +17,7 @@ from weft.algebra.condition.values import (
     NOTHING,
     Bound,
     Values,
+    intersection,
     single,
     union,
 )
@@ -87,7 +88,7 @@ def one_of(operand: Scalar, items: list[Literal]) -> Comparison | None:
         return None
     true = union([test.true for test in tests])
     misses_are_null = len(tests) < len(items)
-    false = NOTHING if misses_are_null else ~true & (ALL if first.subject is None else NOT_NULL)
+    false = NOTHING if misses_are_null else intersection([test.false for test in tests])
     return Comparison(first.subject, true, false, first.others)
 
 
