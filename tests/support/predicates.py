@@ -314,9 +314,7 @@ class Expressions:
             return Literal((EPOCH + dt.timedelta(chance.randint(-2, 4))).isoformat(), type_)
         if type_ in ("timestamp", "interval"):
             return Literal(chance.randint(-3, 4), type_)
-        return Literal(
-            chance.choice([one for one in DOMAINS[type_] if one is not None]), type_
-        )
+        return Literal(chance.choice([one for one in DOMAINS[type_] if one is not None]), type_)
 
     def of_type(self, type_: str, depth: int = 2) -> Scalar:
         chance = self.chance

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import z3
-
 from tests.support.predicates import EPOCH, literal_value
+
 from weft.algebra.scalar import Call, Literal, Ref, Scalar
 from weft.algebra.types import decimal_parameters
 

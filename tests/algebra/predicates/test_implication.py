@@ -7,10 +7,10 @@ import random
 from collections import Counter
 
 import pytest
-
 from tests.support import z3_predicates
 from tests.support.predicates import COLUMNS, Expressions, call, passes, random_row, value
 from tests.support.seeds import chance_for
+
 from weft.algebra.predicates import NEVER, TRUE, PredicateSet, inferred, predicate_set
 from weft.algebra.scalar import Literal, Ref, Scalar
 
@@ -63,7 +63,7 @@ def weakened(chance: random.Random, scalar: Scalar) -> Scalar:
 def test_implications_are_confirmed_by_z3(capsys: pytest.CaptureFixture[str]) -> None:
     chance = chance_for("predicates: implication by z3")
     counts: Counter[str] = Counter()
-    for _ in range(700):
+    for _ in range(400):
         premise = condition(chance)
         conclusion = weakened(chance, premise)
         left, right = inferred(predicate_set(premise), 2), predicate_set(conclusion)
@@ -75,14 +75,14 @@ def test_implications_are_confirmed_by_z3(capsys: pytest.CaptureFixture[str]) ->
         counts["found"] += claimed
     with capsys.disabled():
         print(f"\nimplications: {counts['found']} of {counts['true']} found")
-    assert counts["found"] > 0.7 * counts["true"] > 100
+    assert counts["found"] > 0.7 * counts["true"] > 60
 
 
 def test_implications_hold_for_every_row() -> None:
     chance = chance_for("predicates: implication by rows")
     expressions = Expressions(chance)
     claimed = 0
-    for _ in range(3000):
+    for _ in range(600):
         one, other = expressions.boolean(2), expressions.boolean(1)
         if chance.random() < 0.5:
             other = call("or", one, other)
@@ -93,12 +93,12 @@ def test_implications_hold_for_every_row() -> None:
         for _ in range(40):
             row = random_row(chance)
             assert not passes(left, row) or passes(right, row), (one, other, row)
-    assert claimed > 200
+    assert claimed > 40
 
 
 def test_conjunction_and_what_remains_beyond_it() -> None:
     chance = chance_for("predicates: beyond")
-    for _ in range(1500):
+    for _ in range(500):
         tested, wanted = predicate_set(condition(chance)), predicate_set(condition(chance))
         both, rest = tested & wanted, wanted.beyond(tested)
         for _ in range(20):
@@ -113,7 +113,7 @@ def test_the_same_predicates_after_their_slots_have_moved() -> None:
     chance = chance_for("predicates: moved")
     expressions = Expressions(chance)
     there, back = {0: 1, 1: 0}, {1: 0, 0: 1}
-    for _ in range(1500):
+    for _ in range(400):
         predicates = predicate_set(expressions.boolean(2))
         exchanged = predicates.moved(there)
         assert exchanged.moved(back) == predicates
@@ -128,7 +128,7 @@ def test_texts_are_equal_for_equal_predicates_only() -> None:
     chance = chance_for("predicates: texts")
     expressions = Expressions(chance)
     by_text: dict[str, PredicateSet] = {}
-    for _ in range(3000):
+    for _ in range(1500):
         predicates = predicate_set(expressions.boolean(1))
         assert by_text.setdefault(predicates.sql, predicates) == predicates
 
@@ -143,7 +143,7 @@ def test_table_2_of_the_paper_derived(first: str, second: str) -> None:
     for one, other in itertools.product(range(3), repeat=2):
         left = predicate_set(call(first, A, Literal(one, "int")))
         right = predicate_set(call(second, A, Literal(other, "int")))
-        rows = [{name: None for name in COLUMNS} | {"0.a": number} for number in range(-2, 6)]
+        rows = [dict.fromkeys(COLUMNS) | {"0.a": number} for number in range(-2, 6)]
         expected = all(passes(right, row) for row in rows if passes(left, row))
         assert left.implies(right) == expected
 
