@@ -100,7 +100,10 @@ TEXTS = [
     (call("<", Ref("0.t", "timestamp"), Literal(1, "timestamp")),
      "`0.t` <= TIMESTAMP '1970-01-01 00:00:00Z'"),
     (call("<=", Ref("0.c", "tinyint"), number(127, "tinyint")), "`0.c` IS NOT NULL"),
-    (call("not", call("like", S, Literal("a%", "string"))), "NOT (`0.s` LIKE 'a%')"),
+    (call("not", call("like", S, Literal("a%", "string"))), "(`0.s` < 'a' OR `0.s` >= 'b')"),
+    (call("like", S, Literal("a_c%", "string")), "(`0.s` LIKE 'a_c%')"),
+    (call("like", S, Literal("ab", "string")), "`0.s` = 'ab'"),
+    (call("like", S, Literal("é%", "string")), "(`0.s` LIKE 'é%')"),
 ]  # fmt: skip
 
 

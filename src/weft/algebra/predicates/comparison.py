@@ -92,6 +92,22 @@ def one_of(operand: Scalar, items: list[Literal]) -> Comparison | None:
     return Comparison(first.subject, true, false, first.others)
 
 
+def matched(operand: Scalar, pattern: Scalar) -> Comparison | None:
+    """`operand LIKE pattern` where only the beginning of a string decides: `ab` and `ab%`; else None.
+    The strings that begin with `ab` are those from `ab` up to `ac`."""
+    text = pattern.value if isinstance(pattern, Literal) else None
+    if not isinstance(text, str) or isinstance(operand, Literal) or set(text[:-1]) & set("%_\\"):
+        return None
+    start = text.removesuffix("%")
+    last = start[-1:]
+    if not last or last in "_\\" or not last < "\x7f":
+        return None
+    if start == text:
+        return _with_constant("=", operand, text)
+    beyond = start[:-1] + chr(ord(last) + 1)
+    return _sets(subject_of(operand), Values(((Bound(start), Bound(beyond)),)))
+
+
 def _settled(is_true: bool, others: tuple[Scalar, ...] = ()) -> Comparison:
     return Comparison(None, *((ALL, NOTHING) if is_true else (NOTHING, ALL)), others)
 
