@@ -11,7 +11,7 @@ down to the comparisons with SQL's three-valued logic kept, and disappears there
 | any other expression compared with a constant | the expression and values of its type |
 | two other sides | `compare(left, right)`: never moved, because rounding would change results |
 | `<=>` of two sides | a subject of its own, never merged with `=` |
-| `IN` with constants, `BETWEEN` | a set of values |
+| `IN` with constants, `BETWEEN`, `LIKE 'ab%'` | a set of values |
 | `IS NULL` | NULL in one of the columns that make the expression NULL |
 | AND, OR, NOT, CASE, coalesce | formulas of their parts, then conjunctive normal form |
 | everything else, and `Opaque` | a boolean subject that must be true |
@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.algebra.condition.values import ALL, NOT_NULL, Values, union
-from weft.algebra.predicates.comparison import COMPARISONS, Comparison, compared, one_of
+from weft.algebra.predicates.comparison import COMPARISONS, Comparison, compared, matched, one_of
 from weft.algebra.predicates.formula import (
     ALWAYS,
     AllOf,
@@ -90,6 +90,9 @@ def _call_formula(call: Call, outcomes: Outcomes) -> Formula:
         return _null_safe(call, outcomes)
     if operator in COMPARISONS and len(arguments) == 2:
         return _comparison(call, outcomes)
+    if operator == "like" and len(arguments) == 2:
+        test = matched(*arguments)
+        return _plain(call, outcomes) if test is None else _decided(call, test, outcomes)
     if operator == "coalesce":
         return _coalesce(call, outcomes)
     if operator == "case":

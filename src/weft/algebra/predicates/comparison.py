@@ -17,6 +17,7 @@ from weft.algebra.condition.values import (
     NOTHING,
     Bound,
     Values,
+    intersection,
     single,
     union,
 )
@@ -87,8 +88,24 @@ def one_of(operand: Scalar, items: list[Literal]) -> Comparison | None:
         return None
     true = union([test.true for test in tests])
     misses_are_null = len(tests) < len(items)
-    false = NOTHING if misses_are_null else ~true & (ALL if first.subject is None else NOT_NULL)
+    false = NOTHING if misses_are_null else intersection([test.false for test in tests])
     return Comparison(first.subject, true, false, first.others)
+
+
+def matched(operand: Scalar, pattern: Scalar) -> Comparison | None:
+    """`operand LIKE pattern` where only the beginning of a string decides: `ab` and `ab%`; else None.
+    The strings that begin with `ab` are those from `ab` up to `ac`."""
+    text = pattern.value if isinstance(pattern, Literal) else None
+    if not isinstance(text, str) or isinstance(operand, Literal) or set(text[:-1]) & set("%_\\"):
+        return None
+    start = text.removesuffix("%")
+    last = start[-1:]
+    if not last or last in "_\\" or not last < "\x7f":
+        return None
+    if start == text:
+        return _with_constant("=", operand, text)
+    beyond = start[:-1] + chr(ord(last) + 1)
+    return _sets(subject_of(operand), Values(((Bound(start), Bound(beyond)),)))
 
 
 def _settled(is_true: bool, others: tuple[Scalar, ...] = ()) -> Comparison:

@@ -88,7 +88,7 @@ class LiteralPredicate:
         """Whether the other is true wherever this one is."""
         if self.subject == other.subject:
             return is_subset(self.values, other.values)
-        if not self.values.null and is_subset(NOT_NULL, other.values):
+        if not self.values.null and other.values.intervals == NOT_NULL.intervals:
             return is_plain_column(other.subject) and other.names <= strict_names(self.subject)
         return self.values.empty or other.values == ALL
 
@@ -118,15 +118,31 @@ def is_strict(call: Call) -> bool:
 
 
 def is_subset(smaller: Values, larger: Values) -> bool:
-    """Whether all values of one set are in another."""
-    return (smaller & larger) == smaller
+    """Whether all values of one set are in another. Intervals of a set are apart from each other, so
+    each of the smaller set's must lie in one of the larger set's."""
+    if smaller.null and not larger.null:
+        return False
+    at = 0
+    for opening, closing in smaller.intervals:
+        while at < len(larger.intervals) and _ends_before(larger.intervals[at][1], closing):
+            at += 1
+        if at == len(larger.intervals):
+            return False
+        low = larger.intervals[at][0]
+        if low is not None and (opening is None or opening < low):
+            return False
+    return True
+
+
+def _ends_before(high: Bound | None, closing: Bound | None) -> bool:
+    return high is not None and (closing is None or high < closing)
 
 
 def holds(values: Values, value: Value) -> bool:
     """Whether a value is in a set. None is NaN here; NULL is `values.null`."""
-    before, after = Bound(value), Bound(value, after=True)
+    position = Bound(value)
     return any(
-        (low is None or low <= before) and (high is None or high >= after or high > before)
+        (low is None or low <= position) and (high is None or position < high)
         for low, high in values.intervals
     )
 

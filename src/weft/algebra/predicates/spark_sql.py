@@ -94,11 +94,11 @@ def _column(literal: LiteralPredicate) -> str:
 
 
 def _breadth(predicate: OrPredicate, popularity: Counter[str]) -> tuple[int, int, int, str]:
-    """How much an OR predicate seems to let through: its widest literal's shape, its number of values,
-    then columns that few sets restrict."""
+    """How much an OR predicate seems to let through: the shape of its widest literal, the number of its
+    values. Among equals, columns that many sets restrict come first, so that few columns are tested."""
     shapes = [_shape(literal.values) for literal in predicate.literals]
-    rarity = -min(popularity[_column(literal)] for literal in predicate.literals)
-    return max(shapes)[0], sum(size for _, size in shapes), rarity, predicate.sql
+    common = min(popularity[_column(literal)] for literal in predicate.literals)
+    return max(shapes)[0], sum(size for _, size in shapes), -common, predicate.sql
 
 
 def _shape(values: Values) -> tuple[int, int]:
