@@ -50,11 +50,11 @@ def test_lengths_of_time_have_their_unit() -> None:
 
 def test_constants_are_written_in_the_type_of_their_column() -> None:
     noon = int(datetime(2024, 1, 1, 12, tzinfo=UTC).timestamp()) * 1_000_000
-    assert text(column("0.ts", noon, None)) == "f1.ts >= '2024-01-01 12:00:00 UTC'"
+    assert text(column("0.ts", noon, None)) == "f1.ts >= TIMESTAMP '2024-01-01 12:00:00Z'"
     money = Linear(((1, Ref("0.m", "decimal(10,2)")),))
     assert text(LiteralPredicate(money, between(10_001, None))) == "f1.m > 100"
     date = Linear(((1, Ref("0.d", "date")),))
-    assert text(LiteralPredicate(date, points(1))) == "f1.d = '1970-01-02'"
+    assert text(LiteralPredicate(date, points(1))) == "f1.d = DATE '1970-01-02'"
     name = Ref("0.name", "string")
     assert text(LiteralPredicate(name, points("a", "b'"))) == "f1.name IN ('a', 'b\\'')"
     ratio = Ref("0.ratio", "double")

@@ -9,11 +9,10 @@ from itertools import product
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.explain.networks import (
     FED,
-    between,
     difference,
     every,
     onward,
@@ -22,16 +21,22 @@ from tests.explain.networks import (
     query,
 )
 from tests.explain.support import explained
+from tests.support.networks import STREAMS, join_queries
 
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinInput, JoinQuery
 from weft.algebra.predicates import NEVER
 from weft.explain import FallbackNote, NetworkMeasured, NodeMeasured, explain
-from weft.explain.network.endless import endless_histories, time_bounds
+from weft.explain.network.endless import endless_histories
 from weft.explain.network.layout import layered
 from weft.explain.network.savings import physical_joins, savings
 from weft.explain.network.text import MOST_NODES
 from weft.explain.network.view import network_view
+from weft.kernel.network.program import program
+from weft.optimizer.network.estimate import HeuristicEstimate
+from weft.optimizer.network.generate import with_queries
+from weft.optimizer.network.index import ScanIndex
+from weft.optimizer.network.options import Options
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -194,7 +199,6 @@ def joined(count: int, *bounds: tuple[int, int, int]) -> JoinQuery:
 
 def test_bounds_add_up_along_chains() -> None:
     chain = joined(3, (1, 0, 5), (0, 1, 0), (2, 1, 7), (1, 2, 0))
-    assert time_bounds(chain, {"fed": FED})[2, 0] == 12
     assert endless_histories(chain, {"fed": FED}) == []
     half = joined(3, (1, 0, 5), (2, 1, 7))
     assert [history.alias for history in endless_histories(half, {"fed": FED})] == ["r1", "r2"]
@@ -205,25 +209,40 @@ def test_tables_and_filters_keep_no_history_without_end() -> None:
     assert endless_histories(joined(2), {}) == []
 
 
-pairs = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-3, 3))
+pairs = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(-3, 3))
 
 
-@given(st.lists(pairs.filter(lambda pair: pair[0] != pair[1]), max_size=6))
-def test_bounds_hold_for_all_times_that_match(bounds: list[tuple[int, int, int]]) -> None:
-    chain = joined(4, *bounds)
-    derived = time_bounds(chain, {"fed": FED})
-    for times in product(range(4), repeat=4):
-        if all(times[i] - times[j] <= most for i, j, most in bounds):
-            for (i, j), most in derived.items():
-                assert times[i] - times[j] <= most
+@given(st.lists(pairs.filter(lambda pair: pair[0] != pair[1]), max_size=5))
+def test_a_history_ends_exactly_if_no_later_time_can_match(
+    bounds: list[tuple[int, int, int]],
+) -> None:
+    matching = [
+        times
+        for times in product(range(-15, 16), repeat=2)
+        if all((0, *times)[i] - (0, *times)[j] <= most for i, j, most in bounds)
+    ]
+    endless = {history.alias for history in endless_histories(joined(3, *bounds), {"fed": FED})}
+    if matching:  # a time 15 away is possible only if every later one is
+        assert ("r0" in endless) == any(15 in times for times in matching)
 
 
-def test_an_alternative_without_a_bound_bounds_nothing() -> None:
-    literal = difference("0.ts", "1.ts", 0, 5)
-    missing = replace(literal, values=between(0, 5, null=True))
-    inputs = (JoinInput("fed", "a"), JoinInput("fed", "b"))
-    either = JoinQuery("q@1", "q", "", inputs, every(missing), ())
-    assert time_bounds(either, {"fed": FED}) == {}
+@settings(max_examples=60)
+@given(st.data())
+def test_physical_joins_are_those_that_the_kernel_runs(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 6))
+    queries = [data.draw(join_queries(f"q@{number}")) for number in range(count)]
+    plan = with_queries(
+        NetworkPlan(-1), queries, (), STREAMS, ScanIndex(), Options(), HeuristicEstimate()
+    )
+    by_number: dict[int, set[str]] = {}
+    for node, number in physical_joins(plan).items():
+        by_number.setdefault(number, set()).add(node)
+    run = [
+        {member.node for member in node.join.members}
+        for node in program(plan).nodes
+        if node.join is not None
+    ]
+    assert sorted(map(sorted, by_number.values())) == sorted(map(sorted, run))
 
 
 @pytest.mark.parametrize("count", [2, 768])

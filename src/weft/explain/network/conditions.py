@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from weft.algebra.condition.constants import EXACT, constant_sql
+from weft.algebra.condition.constants import EXACT
 from weft.algebra.condition.values import ALL, NO_POINT, NOT_NULL, Bound, Interval, Values, point
 from weft.algebra.predicates import Linear, LiteralPredicate, OrPredicate, PredicateSet
-from weft.algebra.predicates.literal import negated
+from weft.algebra.predicates.literal import constant_text, holds, negated, order_operator
 from weft.algebra.predicates.slots import plain_name, slot_of
-from weft.algebra.predicates.subject import COMPARE
+from weft.algebra.predicates.subject import COMPARE, DATE
 from weft.algebra.query import quote
 from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar, Value, to_sql
 from weft.algebra.types import BOOLEAN, TIMESTAMP, SqlType, decimal_parameters
-from weft.explain.wording import duration, instant, readable
+from weft.explain.wording import duration, readable
 
-_DATE = "date"
 _DIGITS = 6
 """Numbers with more decimals than this stay fractions: the whole comparison is multiplied."""
 
@@ -188,21 +187,15 @@ def _interval(left: str, interval: Interval, side: _Side) -> str:
 
 
 def _constant(value: Value, type_: SqlType) -> str:
-    if isinstance(value, int) and type_ == TIMESTAMP:
-        return f"'{instant(value)}'"
-    if isinstance(value, int) and type_ == _DATE:
-        return f"'{instant(value * 86_400_000_000)[:10]}'"
     parameters = decimal_parameters(type_)
     if parameters and isinstance(value, int):
         return _number(Fraction(value, 10 ** parameters[1]))
-    if isinstance(value, float) or (isinstance(value, int) and type_ != BOOLEAN):
-        return str(value)
-    return readable(constant_sql(value, type_))
+    return constant_text(value, type_)
 
 
 def _truth(text: str, values: Values) -> list[str]:
     """A boolean expression that must be true, false or NULL."""
-    is_true, is_false = holds_integer(values, 1), holds_integer(values, 0)
+    is_true, is_false = holds(values, 1), holds(values, 0)
     negation = text[4:] if text.startswith("NOT ") else f"NOT ({text})"
     alternatives = [text] if is_true else []
     alternatives += [negation] if is_false else []
@@ -211,33 +204,14 @@ def _truth(text: str, values: Values) -> list[str]:
     return [*alternatives, *([f"({text}) IS NULL"] if values.null else [])] or ["false"]
 
 
-def holds_integer(values: Values, value: int) -> bool:
-    """Whether an integer is in a set."""
-    return any(
-        (low is None or low <= Bound(value)) and (high is None or high > Bound(value))
-        for low, high in values.intervals
-    )
-
-
-_OPERATORS = {
-    (True, False, False): "<",
-    (True, True, False): "<=",
-    (False, True, False): "=",
-    (False, True, True): ">=",
-    (False, False, True): ">",
-    (True, False, True): "<>",
-}
-
-
 def _order(subject: Call, values: Values, names: Sequence[str]) -> list[str]:
     """Two sides that are compared as they are."""
     left, right = (scalar_text(side, names) for side in subject.arguments)
-    signs = tuple(holds_integer(values, sign) for sign in (-1, 0, 1))
-    operator = _OPERATORS.get((signs[0], signs[1], signs[2]))
+    operator = order_operator(values)
     null = [f"{left} IS NULL", f"{right} IS NULL"]
     if operator is not None:
         return [f"{left} {operator} {right}", *(null if values.null else [])]
-    if any(signs):
+    if values.intervals:
         return ["true"] if values.null else [f"({left} IS NOT NULL AND {right} IS NOT NULL)"]
     return null if values.null else ["false"]
 
@@ -333,7 +307,7 @@ def _distance(amount: Fraction, type_: SqlType) -> tuple[bool, str]:
     size = abs(amount)
     if type_ == TIMESTAMP and size.denominator == 1:
         return amount < 0, duration(int(size))
-    if type_ == _DATE:
+    if type_ == DATE:
         return amount < 0, f"{_number(size)} {'day' if size == 1 else 'days'}"
     return amount < 0, _number(size)
 

@@ -1,8 +1,8 @@
 """EXPLAIN of a network as a drawing: sources on the left, then selections and joins, layer by layer.
 
 Every node has a box while they are few. Of many nodes, those that do the same work with other constants
-share a box: selections of the same input, and joins of the same boxes on the same equality keys (one
-physical join). So the drawing grows with the distinct joins and not with the queries. With `only`, it
+share a box: selections of the same input, and joins of the same boxes on the same keys (one physical
+join). So the drawing grows with the distinct joins and not with the queries. With `only`, it
 is the path of that query, node by node.
 """
 
@@ -16,7 +16,7 @@ from math import log2
 from weft.explain.canvas import Canvas, Shade, wrapped
 from weft.explain.network.conditions import conjunction
 from weft.explain.network.layout import Layout, layered
-from weft.explain.network.savings import equality_keys
+from weft.explain.network.savings import join_keys
 from weft.explain.network.view import NetworkNodeView, NetworkView
 from weft.explain.wording import counted, figure, some
 
@@ -156,7 +156,7 @@ def _folded(nodes: Sequence[NetworkNodeView], view: NetworkView) -> list[_Box]:
         above = tuple(key_of[parent] for parent in node.parents)
         if node.node.kind == "join":
             left = view.node_by_label[node.parents[0]]
-            key: Hashable = (above, equality_keys(node.node, len(left.node.relations)))
+            key: Hashable = (above, join_keys(node.node, len(left.node.relations)))
         else:
             key = above or node.label
         key_of[node.label] = numbers.setdefault(key, len(numbers))

@@ -2,8 +2,8 @@
 
 A query alone reads each of its inputs, selects on those that have conditions of their own, and joins
 them two by two. In the network the same work is sources, selection nodes and join nodes. Join nodes with
-the same two inputs, up to selections, and the same equality keys are one *physical* join: its pairs are
-searched once, and the nodes are bits on them.
+the same two inputs, up to selections, and the same keys are one *physical* join, as the kernel runs it:
+its pairs are searched once, and the nodes are bits on them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from weft.algebra.condition.values import Values, single
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
-from weft.algebra.predicates import Linear, OrPredicate
-from weft.algebra.predicates.subject import COMPARE
-from weft.algebra.scalar import Call
-
-_ZERO = Values((single(0),))
+from weft.kernel.network.keys import equalities, hull, range_subjects
 
 
 @dataclass(frozen=True)
@@ -63,28 +58,17 @@ def physical_joins(plan: NetworkPlan) -> dict[str, int]:
         else:
             left, right = (inputs[parent] for parent in node.parents)
             slots = len(plan.node_by_id[node.parents[0]].relations)
-            key = (left, right, equality_keys(node, slots))
+            key = (left, right, join_keys(node, slots))
             physical[node.id] = numbers.setdefault(key, len(numbers) + 1)
             inputs[node.id] = ("physical", physical[node.id])
     return physical
 
 
-def equality_keys(node: NetworkNode, left_slots: int) -> frozenset[str]:
-    """The conditions of a join that make two sides equal, one from each input."""
-    return frozenset(
-        predicate.sql
-        for predicate in node.predicates.predicates
-        if _is_equality(predicate)
-        and {slot < left_slots for slot in predicate.slots} == {True, False}
-    )
-
-
-def _is_equality(predicate: OrPredicate) -> bool:
-    if len(predicate.literals) != 1:
-        return False
-    literal = predicate.literals[0]
-    subject = literal.subject
-    compares = isinstance(subject, Linear) or (
-        isinstance(subject, Call) and subject.operator == COMPARE
-    )
-    return compares and literal.values == _ZERO
+def join_keys(node: NetworkNode, left_slots: int) -> frozenset[str]:
+    """What pairs are searched by: the equalities of the two sides, else a sum in a range."""
+    equal = equalities(node.predicates, left_slots)
+    if equal:
+        return frozenset(literal.sql for literal in equal)
+    ranges = range_subjects(node.predicates, left_slots)
+    best = min(ranges, key=lambda sum_: (None in hull(ranges[sum_]), sum_.sql), default=None)
+    return frozenset() if best is None else frozenset({best.sql})
