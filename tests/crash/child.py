@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.crash.workload import DDL, QUERIES, ROW_QUERIES
+from tests.crash.workload import DDL, JOIN_QUERIES, QUERIES, ROW_QUERIES
 
 import weft
 from weft.runtime.api.class_archive import java_options
@@ -39,7 +39,7 @@ def register(w: weft.Weft, names: list[str]) -> None:
             w.drop(name)
         for name in names:
             if name not in live:
-                w.register(name, {**QUERIES, **ROW_QUERIES}[name])
+                w.register(name, {**QUERIES, **ROW_QUERIES, **JOIN_QUERIES}[name])
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -98,6 +99,7 @@ FOLLOWER = Scenario(
     failpoints=USUAL | {"after_published", "after_staged"},
     by_follower=EVERY_STEP | {"after_plan"},
 )
+NETWORK = replace(FOLLOWER, queries=("counts", *workload.JOIN_QUERIES))
 SCENARIOS = {
     "data": Scenario(SERIAL, lambda _, steps: steps[0]["kind"] == "data"),
     "flush": Scenario(SERIAL, _flushed, in_flush=True),
@@ -128,6 +130,17 @@ SCENARIOS = {
         batches=3,
     ),
     "follower": FOLLOWER,
+    "network": NETWORK,
+    "network-history": replace(
+        NETWORK,
+        done=_has("streams/@network/state/*/*-compact.parquet"),
+        limits={**PRUNING, "weft.runtime.network.history.MOST_FILES": 1},
+        failpoints=NETWORK.failpoints | {"after_base"},
+        once=frozenset({"after_plan"}),
+        by_follower=NETWORK.by_follower | {"after_base", "after_prune"},
+        only_at=frozenset({"after_results", "after_commit", "after_cleanup", "after_base"}),
+        batches=3,
+    ),
     "follower-flush": replace(FOLLOWER, in_flush=True),
     "follower-pruning": replace(
         FOLLOWER,
@@ -177,9 +190,23 @@ def expected(name: str, count: int) -> list[tuple[int, tuple[Any, ...]]]:
     return model.run(workload.SPECS[name], workload.SCHEMA, batches, workload.DELAY)
 
 
+def _assert_joined(w: weft.Weft, name: str, count: int) -> None:
+    """No match is missing of rows that were surely admitted, and none is there twice."""
+    emitted = Counter(python_rows(w.results(name).toArrow()))
+    every_row = [row for rows in workload.batches()[:count] for row in rows]
+    possible = Counter(workload.joined(name, every_row))
+    admitted = every_row if name == "picked" else workload.surely_admitted(count)
+    certain = Counter(workload.joined(name, admitted))
+    assert certain
+    assert certain <= emitted <= possible
+
+
 def assert_complete(w: weft.Weft, scenario: Scenario) -> None:
     """All results are there, each once."""
     for name in scenario.queries:
+        if name in workload.JOIN_QUERIES:
+            _assert_joined(w, name, scenario.batches)
+            continue
         emitted = [(0, row) for row in python_rows(w.results(name).toArrow())]
         compare.assert_same(emitted, expected(name, scenario.batches), batch_ids=False)
         assert emitted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from tests.oracle.expressions import Aggregate, Column, Comparison, Literal, WindowColumn
 from tests.oracle.rows import RowWindow
@@ -50,8 +51,51 @@ ROW_SPECS: dict[str, Query] = {
 }
 ROW_QUERIES = {name: spec.sql("s") for name, spec in ROW_SPECS.items()}
 
+#: Join queries. Which rows a join admits depends on how many batches it takes at once, so it is known
+#: of some pairs only that they may be there.
+JOIN_QUERIES = {
+    "picked": "SELECT ts, k, v FROM s WHERE v = 7 OR k IS NULL",
+    "pairs": "SELECT p.ts AS p, q.ts AS q FROM s p, s q WHERE p.k = q.k AND q.v = p.v + 1 "
+    "AND q.ts > p.ts AND q.ts <= p.ts + INTERVAL 2 SECONDS",
+    "triples": "SELECT p.ts AS p, q.ts AS q, r.ts AS r FROM s p, s q, s r WHERE p.k = q.k "
+    "AND q.v = p.v + 1 AND q.ts > p.ts AND q.ts <= p.ts + INTERVAL 2 SECONDS AND q.k = r.k "
+    "AND r.v = q.v AND r.ts > q.ts AND r.ts <= q.ts + INTERVAL 1 SECOND",
+}
 
-def batches() -> list[list[dict[str, object]]]:
+
+def joined(name: str, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """The result of a join query over some rows."""
+    if name == "picked":
+        picked = (row for row in rows if row["v"] == 7 or row["k"] is None)
+        return [(row["ts"], row["k"], row["v"]) for row in picked]
+    pairs = [
+        (p, q)
+        for p in rows
+        for q in rows
+        if p["k"] == q["k"] is not None
+        and q["v"] == p["v"] + 1
+        and 0 < q["ts"] - p["ts"] <= 2 * SECOND
+    ]
+    if name == "pairs":
+        return [(p["ts"], q["ts"]) for p, q in pairs]
+    return [
+        (p["ts"], q["ts"], r["ts"])
+        for p, q in pairs
+        for r in rows
+        if q["k"] == r["k"] and r["v"] == q["v"] and 0 < r["ts"] - q["ts"] <= SECOND
+    ]
+
+
+def surely_admitted(count: int) -> list[dict[str, Any]]:
+    """The rows of the first batches that are above every watermark a join may have had."""
+    kept, latest = [], 0
+    for rows in batches()[:count]:
+        kept += [row for row in rows if row["ts"] > latest - DELAY]
+        latest = max(latest, *(row["ts"] for row in rows))
+    return kept
+
+
+def batches() -> list[list[dict[str, Any]]]:
     """The same rows on every run."""
     chance = random.Random(7)
     found = []
