@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.sql.support import FakeAnalyzer, error, grouped
 
+from weft.algebra.query import Field
 from weft.errors import SqlError
 from weft.sql import AnalysisProblem
 
@@ -185,3 +186,95 @@ def test_the_text_of_an_error_says_where_it_is() -> None:
         "[UNKNOWN_STREAM] query 'q', line 2, column 8: "
         "there is no stream or table 'nowhere'; known: Packets, bids"
     )
+
+
+PAIR = "FROM bids a, bids b WHERE a.auction = b.auction"
+
+
+@pytest.mark.parametrize(
+    ("sql", "error_class", "line", "column"),
+    [
+        # names
+        (f"SELECT a.prize {PAIR}", "UNKNOWN_COLUMN", 1, 8),
+        (f"SELECT prize {PAIR}", "UNKNOWN_COLUMN", 1, 8),
+        (f"SELECT c.price {PAIR}", "UNKNOWN_COLUMN", 1, 8),
+        (f"SELECT bids.price {PAIR}", "UNKNOWN_COLUMN", 1, 8),
+        (f"SELECT c.* {PAIR}", "UNKNOWN_COLUMN", 1, 8),
+        (f"SELECT a.price {PAIR}\n  AND b.prize > 3", "UNKNOWN_COLUMN", 2, 7),
+        (f"SELECT price {PAIR}", "AMBIGUOUS_COLUMN", 1, 8),
+        (f"SELECT a.price {PAIR}\n  AND d > 3", "AMBIGUOUS_COLUMN", 2, 7),
+        ("SELECT bids.price FROM bids, bids", "AMBIGUOUS_COLUMN", 1, 8),
+        ("SELECT x FROM (SELECT d AS x, f AS x FROM bids)", "AMBIGUOUS_COLUMN", 1, 8),
+        ("SELECT price FROM (SELECT d FROM bids)", "UNKNOWN_COLUMN", 1, 8),
+        ("SELECT x FROM (SELECT prize AS x FROM bids)", "UNKNOWN_COLUMN", 1, 23),
+        ("WITH c AS (SELECT prize FROM bids) SELECT 1 AS x FROM c", "UNKNOWN_COLUMN", 1, 19),
+        ("SELECT a.d FROM bids a JOIN packets p USING (d)", "UNKNOWN_COLUMN", 1, 24),
+        # ON sees the two sides of its join only
+        (
+            "SELECT a.d FROM bids a, bids b JOIN bids c ON a.d = c.d WHERE a.d = b.d",
+            "UNKNOWN_COLUMN",
+            1,
+            47,
+        ),
+        # what is joined
+        ("SELECT a.price FROM bids a, bids b", "CARTESIAN", 1, 29),
+        ("SELECT a.price FROM bids a JOIN bids b", "CARTESIAN", 1, 33),
+        ("SELECT a.price FROM bids a, bids b WHERE a.d > 1 AND b.d > 1", "CARTESIAN", 1, 29),
+        (f"SELECT a.price {PAIR.replace('b WHERE', 'b, packets p WHERE')}", "CARTESIAN", 1, 37),
+        ("SELECT a.price FROM bids a, bids b WHERE a.d = b.d OR true", "CARTESIAN", 1, 29),
+        ("SELECT a.price FROM bids a CROSS JOIN bids b, bids c", "CARTESIAN", 1, 47),
+        ("SELECT a.d FROM bids a JOIN nowhere n ON a.d = n.d", "UNKNOWN_STREAM", 1, 29),
+        ("SELECT name FROM people", "UNSUPPORTED", 1, 18),
+        # results
+        (f"SELECT a.price, b.price {PAIR}", "DUPLICATE_COLUMN", 1, 17),
+        ("SELECT price, price FROM bids", "DUPLICATE_COLUMN", 1, 15),
+        ("SELECT p.*, q.* FROM packets p JOIN packets q ON p.size = q.size", "DUPLICATE_COLUMN", 1, 13),
+        ("SELECT x FROM (SELECT d FROM bids) s(x, y)", "INVALID_QUERY", 1, 15),
+        # types
+        ("SELECT price FROM bids WHERE price", "TYPE_MISMATCH", 1, 30),
+        ("SELECT a.d FROM bids a JOIN bids b ON a.price", "TYPE_MISMATCH", 1, 39),
+        # aggregates
+        ("SELECT price FROM bids WHERE max(d) > 1", "INVALID_QUERY", 1, 30),
+        ("SELECT a.d FROM bids a JOIN bids b ON max(a.d) > b.d", "INVALID_QUERY", 1, 39),
+        # syntax
+        ("SELECT a.d FROM bids a JOIN", "PARSE_ERROR", 1, 28),
+        ("SELECT a.d FROM bids a JOIN bids b ON", "PARSE_ERROR", 1, 38),
+        ("SELECT a.d FROM (SELECT d FROM bids", "PARSE_ERROR", 1, 36),
+        ("SELECT a.d FROM bids a, WHERE d > 1", "PARSE_ERROR", 1, 25),
+        ("SELECT d FROM (bids", "PARSE_ERROR", 1, 20),
+    ],
+)  # fmt: skip
+def test_certain_errors_of_joins(sql: str, error_class: str, line: int, column: int) -> None:
+    found = error(sql, tables={"people": (Field("name", "string"),)})
+    assert (found.error_class, found.line, found.column) == (error_class, line, column)
+    assert found.query == "q"
+    assert found.message
+
+
+def test_more_than_fifteen_inputs_are_refused() -> None:
+    streams = ", ".join(f"bids b{index}" for index in range(16))
+    links = " AND ".join(f"b{index}.price = b{index + 1}.price" for index in range(15))
+    found = error(f"SELECT b0.price FROM {streams} WHERE {links}")
+    assert (found.error_class, found.column) == ("TOO_MANY_INPUTS", 162)
+    assert found.message == "a join has at most 15 inputs"
+
+
+def test_messages_name_what_can_be_written() -> None:
+    unknown = error("SELECT a.prize FROM packets a JOIN packets b ON a.size = b.size")
+    assert unknown.message == (
+        "'a.prize' is not a column of 'a' or 'b'; columns: a.Time, a.size, b.Time, b.size"
+    )
+    ambiguous = error("SELECT size FROM packets a JOIN packets b ON a.size = b.size")
+    assert ambiguous.message.startswith("'size' may be a column of 'a' or 'b'; write")
+    product = error("SELECT a.size AS s FROM packets a, packets b")
+    assert "nothing connects a with b" in product.message and "CROSS JOIN" in product.message
+
+
+def test_types_that_spark_refuses_to_compare() -> None:
+    problem = AnalysisProblem(
+        "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
+        "[DATATYPE_MISMATCH.X] Cannot compare. SQLSTATE: 1",
+    )
+    analyzer = FakeAnalyzer({"((`0.d` = `1.d`) AND (`0.ok` = `1.ts`))": problem})
+    found = error("SELECT a.d FROM bids a JOIN bids b ON a.d = b.d AND a.ok = b.ts", analyzer)
+    assert (found.error_class, found.line, found.column) == ("TYPE_MISMATCH", 1, 53)

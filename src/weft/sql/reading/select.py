@@ -13,7 +13,7 @@ from weft.sql.reading.brackets import bracket
 from weft.sql.reading.cursor import Cursor, Unexpected
 from weft.sql.reading.expressions import expression
 from weft.sql.reading.relations import JOINS
-from weft.sql.reading.source import END, QUOTED, STRING, WORD, Source
+from weft.sql.reading.source import END, NUMBER, QUOTED, STRING, WORD, Source
 from weft.sql.reading.statement_kind import SET_OPERATIONS, check_one_select, verdict
 from weft.sql.reading.syntax import (
     Definition,
@@ -45,6 +45,8 @@ _NO_ALIAS: Final = frozenset(
     {*_LATER_CLAUSES, *SET_OPERATIONS, *JOINS}
     | {"FROM", "WHERE", "GROUP", "HAVING", "ON", "USING", "VERSION", "TIMESTAMP"}
 )
+_CLAUSES: Final = frozenset({"WHERE", "GROUP", "HAVING", "ON", "USING"})
+"""Words that are no relation where a relation is missing before them."""
 _GROUPINGS: Final = frozenset({"ROLLUP", "CUBE", "GROUPING"})
 _ONE_QUERY_EACH: Final = "register a query for each set of keys: they share their work"
 
@@ -208,6 +210,8 @@ def _relation(cursor: Cursor) -> FromPart:
         cursor.at += 1
         in_parentheses = cursor.take("(")
     at = cursor.at
+    if cursor.upper() in _CLAUSES and cursor.ahead(1).kind in (WORD, QUOTED, NUMBER):
+        raise Unexpected(at, certain=True)
     if cursor.upper() in ("VALUES", "TABLE", "LATERAL") and cursor.ahead(1).upper not in (",", ""):
         raise Unshared(f"{cursor.upper()} in FROM has no shared form", at)
     if cursor.upper() == "(" and cursor.upper(1) in ("SELECT", "WITH", "FROM", "VALUES", "TABLE"):
