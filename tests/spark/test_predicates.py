@@ -39,7 +39,7 @@ def rows() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
     """The rows of slot 0, under the relation's own column names, in their order."""
-    schema = "n int, " + ", ".join(f"`{name}` {type_}" for name, type_ in TYPES.items())
+    schema = "row int, " + ", ".join(f"`{name}` {type_}" for name, type_ in TYPES.items())
     data = [
         (index, *(_in_utc(row[f"0.{name}"]) for name in TYPES)) for index, row in enumerate(rows)
     ]
@@ -53,7 +53,7 @@ def _in_utc(value: Any) -> Any:
 def truths(table: DataFrame, conditions: Sequence[str]) -> list[list[bool]]:
     """For every condition whether it is true, row by row."""
     columns = [f"({condition}) <=> true AS c{at}" for at, condition in enumerate(conditions)]
-    collected = table.selectExpr("n", *columns).orderBy("n").collect()
+    collected = table.selectExpr("row", *columns).orderBy("row").collect()
     return [[row[at + 1] for row in collected] for at in range(len(conditions))]
 
 
@@ -94,7 +94,7 @@ EXTREMES: list[tuple[Scalar, list[Any]]] = [
 def test_sums_do_not_overflow(spark: SparkSession) -> None:
     for scalar, values in EXTREMES:
         data = spark.createDataFrame(
-            [(n, *pair) for n, pair in enumerate(values)], "n int, b bigint, c bigint"
+            [(n, *pair) for n, pair in enumerate(values)], "row int, b bigint, c bigint"
         )
         predicates = predicate_set(scalar)
         expected = [passes(predicates, {"0.b": b, "0.c": c}) for b, c in values]
@@ -108,7 +108,7 @@ def test_long_lists_of_doubles_hold_zero_and_nan(spark: SparkSession) -> None:
     constants = [0.0, math.nan, *(n + 0.5 for n in range(20))]
     listed = call("in", column, *(Literal(value, "double") for value in constants))
     values = [-0.0, 0.0, math.nan, 1.5, 1.25, None]
-    data = spark.createDataFrame([(n, value) for n, value in enumerate(values)], "n int, x double")
+    data = spark.createDataFrame([(n, value) for n, value in enumerate(values)], "row int, x double")
     condition = spark_sql(predicate_set(listed))
     assert truths(data, [condition])[0] == [True, True, True, True, False, False]
 
@@ -145,7 +145,7 @@ def test_thousands_of_sets_become_one_list_and_one_range(spark: SparkSession) ->
     condition = widened([*sets, predicate_set(call(">", size, Literal(5000, "int")))])
     assert condition.startswith("(`a` >= 5001 OR `s` IN ('user0', ") and "`a` > 1" not in condition
     data = spark.createDataFrame(
-        [(0, "user7", 1), (1, "x", 6000), (2, "x", 1)], "n int, s string, a int"
+        [(0, "user7", 1), (1, "x", 6000), (2, "x", 1)], "row int, s string, a int"
     )
     assert truths(data, [condition])[0] == [True, True, False]
     assert widened([*sets, TRUE]) == "true" and widened([NEVER]) == "false"
