@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from weft.algebra.condition.values import ALL, NOT_NULL, intersection, union
-from weft.algebra.predicates.literal import LiteralPredicate
-from weft.algebra.predicates.subject import Linear, Subject
+from weft.algebra.condition.values import ALL, NOT_NULL, NOTHING, Values, intersection, union
+from weft.algebra.predicates.literal import LiteralPredicate, strict_names
+from weft.algebra.predicates.subject import Linear, Subject, is_plain_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +143,13 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
             if not predicate.literals:
                 return NEVER
             for literal in _columns_not_null(predicate.literals[0]):
-                if not _restrict(single, literal):
-                    return NEVER
-        several = list(dict.fromkeys(_possible(predicate, single) for predicate in several))
+                _restrict(single, literal)
+        nulls = _Nulls.of(single.values())
+        for subject, literal in single.items():
+            single[subject] = nulls.excluded_from(literal)
+            if single[subject].values.empty:
+                return NEVER
+        several = list(dict.fromkeys(_possible(one, single, nulls) for one in several))
     kept: list[OrPredicate] = []
     alone = [OrPredicate((literal,)) for literal in single.values() if literal.values != ALL]
     for predicate in sorted((*alone, *several), key=_size_and_text):
@@ -156,20 +160,49 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
     return PredicateSet(tuple(sorted(kept, key=lambda predicate: predicate.sql)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Nulls:
+    """The columns that are never NULL and those that always are, in the rows that pass."""
+
+    never: frozenset[str]
+    always: frozenset[str]
+
+    @classmethod
+    def of(cls, literals: Collection[LiteralPredicate]) -> _Nulls:
+        never = [strict_names(one.subject) for one in literals if not one.values.null]
+        always = [
+            one.names
+            for one in literals
+            if not one.values.intervals and is_plain_column(one.subject)
+        ]
+        return cls(frozenset().union(*never), frozenset().union(*always))
+
+    def excluded_from(self, literal: LiteralPredicate) -> LiteralPredicate:
+        """The literal without the values that these columns exclude."""
+        values = literal.values
+        if not values.null:
+            impossible = not self.always.isdisjoint(strict_names(literal.subject))
+            return LiteralPredicate(literal.subject, NOTHING) if impossible else literal
+        if is_plain_column(literal.subject) and literal.names <= self.never:
+            return LiteralPredicate(literal.subject, Values(values.intervals))
+        return literal
+
+
 def _size_and_text(predicate: OrPredicate) -> tuple[int, str]:
     return len(predicate.literals), predicate.sql
 
 
-def _restrict(single: dict[Subject, LiteralPredicate], literal: LiteralPredicate) -> bool:
-    """Adds a literal to those that hold; False if nothing is left of its subject's values."""
+def _restrict(single: dict[Subject, LiteralPredicate], literal: LiteralPredicate) -> None:
+    """Adds a literal to those that hold."""
     earlier = single.get(literal.subject)
     if earlier is not None:
         literal = LiteralPredicate(literal.subject, intersection([earlier.values, literal.values]))
     single[literal.subject] = literal
-    return not literal.values.empty
 
 
-def _possible(predicate: OrPredicate, single: Mapping[Subject, LiteralPredicate]) -> OrPredicate:
+def _possible(
+    predicate: OrPredicate, single: Mapping[Subject, LiteralPredicate], nulls: _Nulls
+) -> OrPredicate:
     """The OR predicate without the values that single literals exclude."""
     narrowed = []
     for literal in predicate.literals:
@@ -178,7 +211,7 @@ def _possible(predicate: OrPredicate, single: Mapping[Subject, LiteralPredicate]
             literal = LiteralPredicate(literal.subject, literal.values & given.values)
             if literal.values == given.values:
                 literal = LiteralPredicate(literal.subject, ALL)
-        narrowed.append(literal)
+        narrowed.append(nulls.excluded_from(literal))
     return any_of(narrowed)
 
 

@@ -51,7 +51,7 @@ def _differences(predicates: PredicateSet) -> dict[tuple[str, str], int]:
         if not isinstance(subject, Linear) or [factor for factor, _ in subject.terms] != [1, -1]:
             continue
         (_, first), (_, second) = subject.terms
-        if first.type != TIMESTAMP or second.type != TIMESTAMP:
+        if first.type != TIMESTAMP or second.type != TIMESTAMP or literal.values.null:
             continue
         low, high = hull(literal.values)
         if high is not None and isinstance(high.value, int):

@@ -37,7 +37,7 @@ Ends = tuple[int | None, int | None]
 def inferred(predicates: PredicateSet, slots: int) -> PredicateSet:
     """The predicate set with the selections that follow from it by transitivity."""
     restricted = {literal.subject: literal.values for literal in predicates.single}
-    links = [literal for literal in predicates.single if _is_link(literal.subject)]
+    links = [literal for literal in predicates.single if _is_link(literal)]
     hidden: dict[Subject, Values] = {}
     for _ in range(slots + 2):
         news = False
@@ -61,7 +61,10 @@ def inferred(predicates: PredicateSet, slots: int) -> PredicateSet:
     return all_of((*predicates.predicates, *selections))
 
 
-def _is_link(subject: Subject) -> bool:
+def _is_link(literal: LiteralPredicate) -> bool:
+    subject = literal.subject
+    if literal.values.null:
+        return False
     if isinstance(subject, Linear):
         return not subject.is_column
     return isinstance(subject, Call) and subject.operator == COMPARE
