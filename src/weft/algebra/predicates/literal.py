@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Final
 
 from weft.algebra.condition import Bound, Interval, Values, constant, constant_sql, is_point
@@ -50,18 +51,19 @@ _TRUTHS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LiteralPredicate:
-    """True exactly where the subject's value is in `values`; NULL is a value like any other."""
+    """True exactly where the subject's value is in `values`; NULL is a value like any other. What
+    follows from both is computed once."""
 
     subject: Subject
     values: Values
 
-    @property
+    @cached_property
     def slots(self) -> frozenset[int]:
         return subject_slots(self.subject)
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """The columns that it reads."""
         return subject_names(self.subject)
@@ -71,7 +73,7 @@ class LiteralPredicate:
         """The left expression of ARGUS' triple: equal for equal subjects."""
         return subject_sql(self.subject)
 
-    @property
+    @cached_property
     def sql(self) -> str:
         """A text that is equal for equal literals and only for these, for people and for look-ups.
         (`spark_sql` is what Spark evaluates.)"""
@@ -88,9 +90,13 @@ class LiteralPredicate:
         """Whether the other is true wherever this one is."""
         if self.subject == other.subject:
             return is_subset(self.values, other.values)
-        if not self.values.null and other.values.intervals == NOT_NULL.intervals:
-            return is_plain_column(other.subject) and other.names <= strict_names(self.subject)
-        return self.values.empty or other.values == ALL
+        if other.values.intervals == NOT_NULL.intervals:
+            return other.values.null or (
+                not self.values.null
+                and is_plain_column(other.subject)
+                and other.names <= strict_names(self.subject)
+            )
+        return self.values.empty
 
     def moved(self, slots: Mapping[int, int]) -> LiteralPredicate:
         """The same literal after its slots have moved. No two slots may move to the same one."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from weft.algebra.condition.values import ALL, NOT_NULL, NOTHING, Values, intersection, union
@@ -18,31 +19,42 @@ from weft.algebra.predicates.literal import LiteralPredicate, strict_names
 from weft.algebra.predicates.subject import Linear, Subject, is_plain_column
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OrPredicate:
     """A disjunction of literals: one for each subject, sorted. Made by `any_of`. One without literals
     is never true."""
 
     literals: tuple[LiteralPredicate, ...]
 
-    @property
+    @cached_property
     def slots(self) -> frozenset[int]:
         return frozenset(slot for literal in self.literals for slot in literal.slots)
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         return frozenset(name for literal in self.literals for name in literal.names)
 
-    @property
+    @cached_property
     def sql(self) -> str:
         texts = [literal.sql for literal in self.literals]
         return texts[0] if len(texts) == 1 else f"({' OR '.join(texts) or 'false'})"
 
     def implies(self, other: OrPredicate) -> bool:
-        return all(any(mine.implies(theirs) for theirs in other.literals) for mine in self.literals)
+        # Plain loops: this is asked for many thousands of pairs when a query is added to a network.
+        for mine in self.literals:
+            for theirs in other.literals:
+                if mine.implies(theirs):
+                    break
+            else:
+                return False
+        return True
 
     def moved(self, slots: Mapping[int, int]) -> OrPredicate:
-        return any_of(literal.moved(slots) for literal in self.literals)
+        """The same OR predicate after its slots have moved, no two of them to the same one."""
+        literals = [literal.moved(slots) for literal in self.literals]
+        if len(literals) > 1:
+            literals.sort(key=lambda literal: literal.sql)
+        return OrPredicate(tuple(literals))
 
 
 def any_of(literals: Iterable[LiteralPredicate]) -> OrPredicate:
@@ -119,7 +131,10 @@ class PredicateSet:
         )
 
     def moved(self, slots: Mapping[int, int]) -> PredicateSet:
-        return all_of(predicate.moved(slots) for predicate in self.predicates)
+        """The same predicates after their slots have moved, no two of them to the same one. What they
+        imply does not change, so it is enough to sort them again."""
+        predicates = [predicate.moved(slots) for predicate in self.predicates]
+        return PredicateSet(tuple(sorted(predicates, key=lambda predicate: predicate.sql)))
 
     def __and__(self, other: PredicateSet) -> PredicateSet:
         return all_of((*self.predicates, *other.predicates))

@@ -34,9 +34,9 @@ from weft.catalog.network.literals import (
     weaker_ranges,
 )
 from weft.catalog.network.lookups import Asked, Direction, Hit, Kind, hits
-from weft.catalog.network.record import node_rows, record, structure_digest
+from weft.catalog.network.record import node_rows, record
 from weft.catalog.network.subsumption import implied_sets, implying_sets
-from weft.optimizer.network.index import Entry, Probe
+from weft.optimizer.network.index import Entry, Probe, fingerprint
 
 _MANY = 500
 """How many names one statement lists at most."""
@@ -65,7 +65,7 @@ class CatalogIndex:
     def holds(self, plan: NetworkPlan) -> bool:
         with self._database.reading() as connection:
             held = connection.execute(sa.select(tables.about.c.plan)).scalar()
-            if held is None or held != structure_digest(plan):
+            if held is None or held != fingerprint(plan):
                 return False
             if held != self._held:
                 self._load(connection)
@@ -156,7 +156,7 @@ class CatalogIndex:
         self._held = ""
 
     def settle(self, plan: NetworkPlan) -> None:
-        held = structure_digest(plan)
+        held = fingerprint(plan)
         with self._database.writing() as connection:
             record(connection, self._plan, plan)
             connection.execute(sa.update(tables.about).values(plan=held))

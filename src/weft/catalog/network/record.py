@@ -5,7 +5,6 @@ Only what differs from the plan before is written.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,20 +16,9 @@ from weft.algebra.predicates.slots import column_name, plain_name, slot_of
 from weft.algebra.scalar import quoted_sql
 from weft.catalog.network import tables
 from weft.optimizer.network.index import Entry
+from weft.optimizer.network.topology import joined
 
 _MANY = 500
-
-
-def structure_digest(plan: NetworkPlan) -> str:
-    """A name for a plan. Within a checkpoint the id of a query stands for its text, and so the ids,
-    parents and feeds stand for all predicates."""
-    hashed = hashlib.blake2b(f"{plan.version} {plan.next_id}".encode(), digest_size=12)
-    for node in plan.nodes:
-        place = f"{node.id} {node.kind} {node.parents} {node.level} {node.sequence}"
-        hashed.update(f"{place} {node.relations} {node.columns}\n".encode())
-    for feed in plan.feeds:
-        hashed.update(f"{feed.query} {feed.node} {feed.slots}\n".encode())
-    return hashed.hexdigest()
 
 
 def node_rows(entry: Entry, set_id: str) -> tuple[sa.Table, dict[str, Any]]:
@@ -56,7 +44,7 @@ def node_rows(entry: Entry, set_id: str) -> tuple[sa.Table, dict[str, Any]]:
         "svoa_set": set_id,
         "left_jvoa": left_jvoa,
         "right_jvoa": right_jvoa,
-        "jvoa_predicates": topology.jvoa_predicates.sql,
+        "jvoa_predicates": joined(topology.jvoa_predicates, topology.svoa_predicates).sql,
     }
 
 

@@ -7,6 +7,7 @@ looks at); it never names one that the probe does not imply.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -70,13 +71,26 @@ class NetworkIndex(Protocol):
         ...
 
 
+def fingerprint(plan: NetworkPlan) -> str:
+    """A text that is equal for plans with the same network, whatever their version and the order of
+    their queries. Within a checkpoint a query's id stands for its text, and so ids, parents and feeds
+    stand for all predicates."""
+    hashed = hashlib.blake2b(str(plan.next_id).encode(), digest_size=12)
+    for node in plan.nodes:
+        place = (node.id, node.kind, node.parents, node.relations, node.level, node.sequence)
+        hashed.update(repr((place, node.columns)).encode())
+    for feed in sorted(plan.feeds, key=lambda feed: feed.query):
+        hashed.update(repr((feed.query, feed.node, feed.slots)).encode())
+    return hashed.hexdigest()
+
+
 class ScanIndex:
     """An index in memory that looks at every node of a scope: for small networks, and for tests."""
 
     def __init__(self) -> None:
         self._scopes: dict[str, dict[str, PredicateSet]] = {}
         self._scope_of: dict[str, str] = {}
-        self._plan: NetworkPlan | None = None
+        self._held = fingerprint(NetworkPlan(0))
 
     def implied(self, probes: Sequence[Probe]) -> list[tuple[str, ...]]:
         return [
@@ -96,22 +110,24 @@ class ScanIndex:
         )
 
     def add(self, entries: Iterable[Entry]) -> None:
+        self._held = ""
         for entry in entries:
             scope, predicates = entry.probe
             self._scopes.setdefault(scope, {})[entry.node.id] = predicates
             self._scope_of[entry.node.id] = scope
 
     def remove(self, nodes: Collection[str]) -> None:
+        self._held = ""
         for node in nodes:
             del self._scopes[self._scope_of.pop(node)][node]
 
     def clear(self) -> None:
         self._scopes.clear()
         self._scope_of.clear()
-        self._plan = None
+        self._held = ""
 
     def holds(self, plan: NetworkPlan) -> bool:
-        return self._plan is plan
+        return self._held == fingerprint(plan)
 
     def settle(self, plan: NetworkPlan) -> None:
-        self._plan = plan
+        self._held = fingerprint(plan)

@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates import PredicateSet
-from weft.optimizer.network.estimate import size
 from weft.optimizer.network.index import Probe, join_scope, selection_scope
 from weft.optimizer.network.network import Network, number_of
 from weft.optimizer.network.options import Options
@@ -126,9 +126,10 @@ class _Addition:
     def _size(self, inputs: frozenset[int]) -> float:
         """The rows of the query's join of some inputs."""
         if inputs not in self._sizes:
-            order = sorted(inputs)
-            relations = [self._relations[i] for i in order]
-            self._sizes[inputs] = size(self._network.estimate, relations, self._on(tuple(order)))
+            estimate = self._network.estimate
+            rows = prod(estimate.rows(self._relations[i]) for i in inputs)
+            share = estimate.selectivity(self._relations, self._predicates.within(inputs))
+            self._sizes[inputs] = rows * share
         return self._sizes[inputs]
 
     def _on(self, inputs: tuple[int, ...]) -> PredicateSet:

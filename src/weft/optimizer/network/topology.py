@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from weft.algebra.network.plan import NetworkNode
 from weft.algebra.predicates import TRUE, PredicateSet
+from weft.algebra.predicates.predicate_set import all_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Topology:
     jvoas: tuple[str, ...]
     """The JVOAs of its SVOA: two for joins, none for sources."""
     jvoa_predicates: PredicateSet
-    """Which pairs of its JVOAs' rows it has."""
+    """Which pairs of its JVOAs' rows its SVOA has. With `svoa_predicates`: which ones it has itself."""
     holds: PredicateSet
     """Which rows of the product of its sources it has."""
 
@@ -39,15 +40,20 @@ def topology(node: NetworkNode, parents: Sequence[Topology], left_slots: int) ->
             parent.svoa,
             parent.svoa_predicates & node.predicates,
             parent.jvoas,
-            parent.jvoa_predicates & node.predicates,
+            parent.jvoa_predicates,
             parent.holds & node.predicates,
         )
     left, right = parents
     shift = {slot: slot + left_slots for slot in range(len(node.relations) - left_slots)}
-    return Topology(
-        node.id,
-        TRUE,
-        (left.svoa, right.svoa),
-        left.svoa_predicates & right.svoa_predicates.moved(shift) & node.predicates,
-        left.holds & right.holds.moved(shift) & node.predicates,
-    )
+    holds = joined(left.holds, right.holds.moved(shift), node.predicates)
+    if left.holds == left.svoa_predicates and right.holds == right.svoa_predicates:
+        jvoa_predicates = holds
+    else:
+        svoa_predicates = right.svoa_predicates.moved(shift)
+        jvoa_predicates = joined(left.svoa_predicates, svoa_predicates, node.predicates)
+    return Topology(node.id, TRUE, (left.svoa, right.svoa), jvoa_predicates, holds)
+
+
+def joined(*sets: PredicateSet) -> PredicateSet:
+    """The conjunction of several predicate sets."""
+    return all_of(predicate for predicates in sets for predicate in predicates.predicates)
