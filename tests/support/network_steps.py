@@ -251,7 +251,7 @@ class Oracle:
 
     def __init__(self) -> None:
         self._database = duckdb.connect()
-        self._database.execute("SET TimeZone = 'UTC'")
+        self._database.execute("SET TimeZone = 'UTC'; SET threads = 1")
         self._tables: dict[str, pa.Table] = {}
         self._before: dict[str, Counter[Any]] = {}
         for relation in FIELDS:
