@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+from hypothesis import strategies as st
 
 from weft.algebra.condition.values import Bound, Values, single
 from weft.algebra.network.plan import Feed, NetworkNode, NetworkPlan
@@ -176,7 +179,7 @@ def constant(
         ">": Values(((after, None),)),
         "<>": Values(((None, before), (after, None))),
     }[operator]
-    text = "'NaN'::DOUBLE" if value != value else repr(value)
+    text = f"'{value}'::DOUBLE" if isinstance(value, float) else repr(value)
     return Condition(_alone(subject, values), f"{column} {operator} {text}")
 
 
@@ -248,7 +251,7 @@ class Oracle:
 
     def __init__(self) -> None:
         self._database = duckdb.connect()
-        self._database.execute("SET TimeZone = 'UTC'")
+        self._database.execute("SET TimeZone = 'UTC'; SET threads = 1")
         self._tables: dict[str, pa.Table] = {}
         self._before: dict[str, Counter[Any]] = {}
         for relation in FIELDS:
@@ -298,3 +301,94 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "timestamp") and hasattr(value, "tzinfo"):
         return value.replace(tzinfo=None)
     return value
+
+
+SECOND = 1_000_000
+"""Event times are whole seconds, so that bounds on them are met exactly."""
+_EXACT = ("k", "g", "d", "m")
+_ORDERED = ("s", "x")
+
+
+def _value(name: str) -> st.SearchStrategy[Any]:
+    """Few different values of a column, so that joins match; NULL among them."""
+    some: dict[str, list[Any]] = {
+        "k": [1, 2, 3],
+        "g": [1, 2, -(2**63), 2**63 - 1],
+        "s": ["", "a", "ab", "é", "\U0001f600"],
+        "x": [0.0, -0.0, 1.5, -1.0, float("nan"), float("inf")],
+        "m": [Decimal("0.10"), Decimal("1.00"), Decimal("-2.50")],
+        "d": [date(1969, 12, 31), date(2020, 2, 29), date(2020, 3, 1)],
+    }
+    return st.sampled_from([*some[name], *some[name], None])
+
+
+@st.composite
+def rows_of(draw: st.DrawFn, relation: str, step: int) -> pa.Table:
+    """The rows of a relation in a step; those of a stream around second `step`, some of them late,
+    some without a time, some twice."""
+    rows: list[dict[str, Any]] = []
+    for _ in range(draw(st.integers(0, 5))):
+        row = {name: draw(_value(name)) for name in FIELDS[relation] if name != "ts"}
+        if relation in STREAMS:
+            second = draw(st.sampled_from([*range(step - 4, step + 3), None]))
+            row[STEP] = step
+            if second is not None:
+                row["ts"] = datetime.fromtimestamp(second, UTC)
+                row[TIME] = second * SECOND
+        else:
+            row[STEP] = 0
+        rows += [row] * draw(st.sampled_from([1, 1, 1, 2]))
+    return table(relation, rows)
+
+
+@st.composite
+def conditions(draw: st.DrawFn, relations: Sequence[str], *, several: bool) -> Condition:
+    """A condition on one input, or on several."""
+    places = [(slot, name) for slot, relation in enumerate(relations) for name in FIELDS[relation]]
+    if not several:
+        slot, name = draw(st.sampled_from([place for place in places if place[1] != "ts"]))
+        operator = draw(st.sampled_from(["=", "<", ">", "<>", "IS"]))
+        value: Any = draw(_value(name).filter(lambda value: value is not None))
+        if isinstance(value, Decimal):
+            value = int(value * 100)
+        elif isinstance(value, date):
+            value = value.toordinal() - date(1970, 1, 1).toordinal()
+        condition = constant(relations, (slot, name), operator, value)
+    else:
+        first, second = draw(st.permutations(range(len(relations))))[:2]
+        name = draw(st.sampled_from([*_EXACT, "k", "k", *_ORDERED, "ts", "ts"]))
+        if name == "ts" and {relations[first], relations[second]} - set(STREAMS):
+            name = "k"
+        if name in _ORDERED:
+            signs = draw(st.sampled_from([{0}, {0}, {-1}, {0, 1}, {-1, 1}]))
+            condition = compared(relations, (first, name), (second, name), signs)
+        else:
+            unit = SECOND if name == "ts" else 1
+            low, high = sorted(draw(st.tuples(st.integers(-3, 3), st.integers(-3, 3))))
+            if name == "ts":
+                ends = draw(st.sampled_from([(low, high), (None, high), (low, None)]))
+            else:
+                ends = draw(st.sampled_from([(0, 0), (0, 0), (0, 0), (low, high), (None, high)]))
+            scaled = [None if end is None else end * unit for end in ends]
+            other = draw(st.sampled_from(["k", "g"])) if name in ("k", "g") else name
+            condition = difference(relations, (first, name), (second, other), *scaled)
+    if draw(st.integers(0, 5)) == 0:
+        condition |= draw(conditions(relations, several=several))
+    return condition
+
+
+@st.composite
+def specs(draw: st.DrawFn, id_: str) -> Spec:
+    """A query on one to three inputs, one of them a stream."""
+    count = draw(st.sampled_from([1, 2, 2, 2, 3, 3]))
+    relations = ("t",)
+    while not set(relations) & set(STREAMS):
+        relations = tuple(draw(st.sampled_from(["a", "a", "b", "t"])) for _ in range(count))
+    chosen = draw(st.lists(conditions(relations, several=False), max_size=2))
+    if count > 1:
+        chosen += draw(st.lists(conditions(relations, several=True), min_size=1, max_size=4))
+    places = [(slot, name) for slot, relation in enumerate(relations) for name in FIELDS[relation]]
+    shown = draw(st.lists(st.sampled_from(places), min_size=1, max_size=3))
+    order = tuple(draw(st.permutations(range(count))))
+    above = draw(st.integers(0, 2))
+    return Spec(id_, relations, tuple(chosen), tuple(shown), draw(st.booleans()), order, above)

@@ -25,10 +25,11 @@ from weft.algebra.predicates import Linear, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of
 from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
 from weft.algebra.predicates.subject import subject_names
+from weft.algebra.predicates.time_bounds import time_bounds
 from weft.algebra.scalar import is_native
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.network.conditions import Compiler, Conditions
-from weft.kernel.network.expiry import Bounds, Lifetime, lifetime, time_bounds
+from weft.kernel.network.expiry import Bounds, Lifetime, lifetime
 from weft.kernel.network.keys import (
     Key,
     KeySide,
