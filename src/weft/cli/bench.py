@@ -16,6 +16,7 @@ NAMES = (
     "calibrate",
     "statistics",
     "bounded",
+    "network",
     "soak",
 )
 
@@ -55,6 +56,10 @@ def bench(
 
         _parts(only, ())
         bounded.main(json=as_json)
+    elif name == "network":
+        from weft.bench.network import benchmark as network
+
+        network.main(json=as_json, only=_parts(only, network.PARTS), work=work)
     elif name == "plan":
         from weft.bench import plan
 

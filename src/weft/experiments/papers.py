@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from weft.experiments.argus.paper import ARGUS
 from weft.experiments.memory.paper import MEMORY
 from weft.experiments.reproduction import Paper
 from weft.experiments.triops.paper import TRIOPS
 
-PAPERS: dict[str, Paper] = {"memory": MEMORY, "triops": TRIOPS}
+PAPERS: dict[str, Paper] = {"argus": ARGUS, "memory": MEMORY, "triops": TRIOPS}

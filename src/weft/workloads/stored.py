@@ -120,11 +120,11 @@ def store_table(
             os.utime(target, (_FIRST_MODIFIED + index, _FIRST_MODIFIED + index))
         (folder / _RECIPE).write_text(json.dumps(wanted))
     schema = pq.read_schema(folder / "000000.parquet")
-    text = ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
+    text = ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in schema)
     return StoredStream(folder, "parquet", text, rows, files)
 
 
-def _spark_type(type_: pa.DataType) -> str:
+def spark_type(type_: pa.DataType) -> str:
     """Spark's name of an Arrow type."""
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"

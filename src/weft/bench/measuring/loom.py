@@ -44,7 +44,7 @@ def opened(
     return w, register(w, queries)
 
 
-def measured(spark: SparkSession, w: weft.Weft, name: str) -> Measurement:
+def measured(spark: SparkSession, w: weft.Weft, name: str, stream: str = "events") -> Measurement:
     """Run over the whole stream and measure.
 
     Seconds begin with Spark's first micro-batch and end when the run has ended, its last flush
@@ -62,7 +62,7 @@ def measured(spark: SparkSession, w: weft.Weft, name: str) -> Measurement:
             details[f"weft {phase}"] = details.get(f"weft {phase}", 0.0) + seconds
     return Measurement(
         name=name,
-        rows=int(w.counted("events").get("rows", 0)),
+        rows=int(w.counted(stream).get("rows", 0)),
         seconds=(seconds_from_first_batch(progress, ended),),
         results=sum(int(step["results"]) for step in steps),
         batches=data_batches(progress),

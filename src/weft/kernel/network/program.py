@@ -158,9 +158,12 @@ class Program:
         return max(bounds)
 
 
-def program(plan: NetworkPlan) -> Program:
-    """The compiled form of a plan. Raises `QueryFailure` if the kernel cannot evaluate a condition."""
-    return _Compilation(plan).program()
+def program(plan: NetworkPlan, *, merged: bool = True) -> Program:
+    """The compiled form of a plan. Raises `QueryFailure` if the kernel cannot evaluate a condition.
+
+    Not `merged`: every join node is a physical join of its own, as in ARGUS. For comparisons.
+    """
+    return _Compilation(plan, merged).program()
 
 
 @dataclass
@@ -178,8 +181,8 @@ class _Draft:
 
 
 class _Compilation:
-    def __init__(self, plan: NetworkPlan) -> None:
-        self._plan = plan
+    def __init__(self, plan: NetworkPlan, merged: bool) -> None:
+        self._plan, self._merged = plan, merged
         self._fed = _fed(plan)
         self._drafts: dict[str, _Draft] = {}
         self._physical: dict[str, str] = {}
@@ -235,6 +238,8 @@ class _Compilation:
         ranges = {} if literals else range_subjects(node.predicates, left_slots)
         chosen = min(ranges, key=lambda subject: _spread(subject, ranges[subject]), default=None)
         text = [literal.sql for literal in literals] or ([chosen.sql] if chosen else [])
+        if not self._merged:
+            text.append(node.id)
         id_ = f"join-{codec.digest([left, right, left_slots, right_slots, text], 16)}"
         draft = self._drafts.get(id_)
         if draft is None:

@@ -1,0 +1,60 @@
+"""What the experiments vary: section 8 of ARGUS."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from weft.workloads.fed import stream as fed
+from weft.workloads.fed.queries import QUERIES as FED_QUERIES
+from weft.workloads.med import stream as med
+from weft.workloads.med.queries import QUERIES as MED_QUERIES
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of a workload is run: rows before the first increment, rows of one, and networks of
+    how many queries."""
+
+    workload: str
+    history: int
+    increment: int
+    increments: int
+    counts: tuple[int, ...]
+
+    @property
+    def records(self) -> int:
+        return self.history + self.increment * self.increments
+
+
+@dataclass(frozen=True)
+class ArgusSettings:
+    """One run."""
+
+    scales: tuple[Scale, ...]
+    direct_queries: int
+    """How many queries of each workload are run directly; all others are taken to cost as much."""
+    seed: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+FULL = ArgusSettings(
+    scales=(
+        Scale(
+            "fed",
+            fed.HISTORY,
+            fed.INCREMENT,
+            10,
+            (100, 200, 300, 400, 500, 600, 700, FED_QUERIES),
+        ),
+        Scale("med", med.HISTORY, med.INCREMENT, 10, (100, 200, 300, 400, 500, MED_QUERIES)),
+    ),
+    direct_queries=96,
+)
+
+QUICK = ArgusSettings(
+    scales=(Scale("fed", 20_000, 1_000, 2, (8, 32)), Scale("med", 20_000, 1_000, 2, (8, 16))),
+    direct_queries=4,
+)

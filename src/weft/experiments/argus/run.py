@@ -1,0 +1,117 @@
+"""One run of the experiments: networks by configuration and number of queries, each made once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from weft.algebra.network.plan import NetworkPlan
+from weft.bench.peers.in_full import FullRun, InFull, spread_evenly
+from weft.experiments.argus.configurations import CONFIGURATIONS
+from weft.experiments.argus.execution import Executed, execute
+from weft.experiments.argus.inputs import Inputs, inputs
+from weft.experiments.argus.parameters import ArgusSettings, Scale
+from weft.experiments.reproduction import Progress
+from weft.optimizer.network.estimate import HeuristicEstimate
+from weft.optimizer.network.generate import with_queries
+from weft.optimizer.network.index import ScanIndex
+
+MERGED, BY_NODE = "merged", "by node"
+EXECUTIONS = (MERGED, BY_NODE)
+"""How a network runs: joins of the same inputs and keys as one, as in weft, or each by itself."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The network of the first queries, and the seconds that adding them took."""
+
+    queries: int
+    plan: NetworkPlan
+    seconds: float
+
+
+class ArgusRun:
+    """Networks and their execution, as the figures need them."""
+
+    def __init__(self, figures: Sequence[str], settings: ArgusSettings, progress: Progress) -> None:
+        self.figures = figures
+        self.settings = settings
+        self._progress = progress
+        self._done = 0
+        self._inputs: dict[str, Inputs] = {}
+        self._networks: dict[tuple[str, str], list[Made]] = {}
+        self._executed: dict[tuple[str, str, int, str], Executed] = {}
+
+    def step(self, what: str) -> None:
+        self._progress(self._done, self.steps, what)
+        self._done += 1
+
+    def finish(self) -> None:
+        self._progress(self.steps, self.steps, "done")
+
+    @cached_property
+    def steps(self) -> int:
+        counts = sum(len(scale.counts) for scale in self.settings.scales)
+        workloads = len(self.settings.scales)
+        total = workloads * len(CONFIGURATIONS)
+        if "fig14" in self.figures or "fig15" in self.figures:
+            total += counts * len(CONFIGURATIONS) * len(EXECUTIONS)
+        if "baseline" in self.figures:
+            total += workloads
+        return total
+
+    def inputs(self, scale: Scale) -> Inputs:
+        if scale.workload not in self._inputs:
+            self._inputs[scale.workload] = inputs(scale, self.settings.seed)
+        return self._inputs[scale.workload]
+
+    def networks(self, scale: Scale, configuration: str) -> list[Made]:
+        """The networks of a configuration: the same one, after more and more queries."""
+        key = scale.workload, configuration
+        if key not in self._networks:
+            self.step(f"{scale.workload}, {configuration}: network")
+            self._networks[key] = _networks(self.inputs(scale), configuration)
+        return self._networks[key]
+
+    def executed(self, scale: Scale, configuration: str, made: Made, how: str) -> Executed:
+        key = scale.workload, configuration, made.queries, how
+        if key not in self._executed:
+            self.step(f"{scale.workload}, {configuration}, {made.queries} queries, {how}")
+            self._executed[key] = execute(self.inputs(scale), made.plan, by_node=how == BY_NODE)
+        return self._executed[key]
+
+    def direct(self, scale: Scale) -> list[FullRun]:
+        """Some of the queries in full over all rows, after the last increment."""
+        self.step(f"{scale.workload}: queries in full on DuckDB")
+        given = self.inputs(scale)
+        database = InFull(given.stream, given.rows)
+        chosen = spread_evenly(given.queries, self.settings.direct_queries)
+        return [database.run(query) for query in chosen]
+
+
+def _networks(given: Inputs, configuration: str) -> list[Made]:
+    options = CONFIGURATIONS[configuration]
+    index, estimate = ScanIndex(), estimate_of(given)
+    plan = NetworkPlan(version=0)
+    made: list[Made] = []
+    added, seconds = 0, 0.0
+    for count in given.scale.counts:
+        started = time.perf_counter()
+        plan = with_queries(
+            plan, given.bound[added:count], (), (given.schema,), index, options, estimate
+        )
+        seconds += time.perf_counter() - started
+        made.append(Made(count, plan, seconds))
+        added = count
+    return made
+
+
+def estimate_of(given: Inputs) -> HeuristicEstimate:
+    """Rows and distinct values of the history, as a database has them in its statistics."""
+    history = given.history
+    distinct = {
+        (given.stream, name): float(len(history[name].unique())) for name in history.column_names
+    }
+    return HeuristicEstimate({given.stream: float(history.num_rows)}, distinct)
