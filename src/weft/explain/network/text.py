@@ -12,6 +12,7 @@ from weft.explain.network.savings import Savings
 from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
 from weft.explain.paragraph import item, wrapped
 from weft.explain.wording import counted, duration, figure, instant, size_text, some
+from weft.optimizer.network.estimate import ASSUMED_ROWS
 
 MOST_NODES = 30
 _NAMES, _COLUMNS, _CONDITIONS, _WARNINGS = 4, 20, 12, 6
@@ -144,8 +145,9 @@ def _node(
     columns = [_column(name, node) for name in node.node.columns]
     if columns:
         yield from item("columns", some(columns, _COLUMNS))
-    for line in _sizes(node):
-        yield from item("size", line)
+    size = _size(node, view)
+    if size:
+        yield from item("size", size)
     if query is None:
         yield from item("read by", _names(node.readers))
         if node.feeds and node.node.kind != "source" and node.feeds != node.readers:
@@ -184,18 +186,19 @@ def _column(name: str, node: NetworkNodeView) -> str:
     return f"{prefix}.{column}" if prefix else column
 
 
-def _sizes(node: NetworkNodeView) -> Iterator[str]:
+def _size(node: NetworkNodeView, view: NetworkView) -> str:
+    """What was measured, or, before that, what is to be expected."""
     measured = node.measured
     if measured is None:
-        if node.estimated_rows is not None and node.node.kind != "source":
-            yield f"about {figure(node.estimated_rows)} rows for {node.estimated_for} (estimated)"
-        return
+        if node.node.kind == "source" or view.measured is not None:
+            return ""
+        rows = figure(view.estimated_rows(node))
+        return f"about {rows} rows for {ASSUMED_ROWS:,.0f} rows of each relation (estimated)"
     parts = [] if measured.rows is None else [f"{counted(measured.rows, 'row')} so far"]
     if measured.history_rows or measured.history_bytes:
         size = size_text(measured.history_bytes)
         parts.append(f"history of {counted(measured.history_rows, 'row')}, {size}")
-    if parts:
-        yield "; ".join(parts)
+    return "; ".join(parts)
 
 
 def _names(names: Sequence[str]) -> str:
