@@ -22,7 +22,6 @@ def network_document(view: NetworkView) -> dict[str, Any]:
         "nodes": [_node(view, node) for node in view.nodes],
         "queries": [_query(view, query) for query in view.plan.queries],
         "sharing": asdict(view.savings),
-        "endless_histories": [asdict(history) for history in view.endless],
     }
     if view.measured is not None:
         body["measured"] = _measured(view.measured)
@@ -35,9 +34,6 @@ def query_document(view: NetworkView, query: JoinQuery) -> dict[str, Any]:
     return {
         **_query(view, query),
         "node_details": [_node(view, node) for node in view.path(query)] if fed else [],
-        "endless_histories": [
-            asdict(history) for history in view.endless if history.query == query.name
-        ],
     }
 
 
@@ -71,7 +67,7 @@ def _query(view: NetworkView, query: JoinQuery) -> dict[str, Any]:
         "id": query.id,
         "inputs": [{"relation": entry.relation, "alias": entry.alias} for entry in query.inputs],
         "conditions": conditions(query.predicates, names),
-        "never": query.predicates.never,
+        "warning": view.warnings.get(query.name, ""),
         "distinct": query.distinct,
         "columns": [
             {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from weft.algebra.network.query import JoinQuery
 from weft.explain.network.conditions import conjunction, scalar_text
-from weft.explain.network.endless import EndlessHistory
 from weft.explain.network.savings import Savings
 from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
 from weft.explain.paragraph import item, wrapped
@@ -47,7 +46,7 @@ def summary_lines(view: NetworkView) -> Iterator[str]:
         label = ""
     if len(view.nodes) > MOST_NODES:
         yield from item("levels", _levels(view.nodes))
-    yield from _warnings(view.endless)
+    yield from _warnings(view.warnings)
 
 
 def query_lines(view: NetworkView, query: JoinQuery) -> Iterator[str]:
@@ -66,20 +65,14 @@ def query_lines(view: NetworkView, query: JoinQuery) -> Iterator[str]:
         for column in query.columns
     ]
     yield from item("results", some(outputs, _COLUMNS) + (", distinct" if query.distinct else ""))
-    if query.predicates.never:
-        yield from item(
-            "", "no row can satisfy its conditions: it costs nothing, and has no results"
-        )
+    if query.name in view.warnings:
+        yield from item("warning", view.warnings[query.name])
     if query.id not in plan.feed_by_query:
         return
     feed = plan.feed_by_query[query.id]
     for node in view.path(query):
         yield ""
         yield from _node(node, view, query.name, is_last=node.node.id == feed.node)
-    endless = [history for history in view.endless if history.query == query.name]
-    if endless:
-        yield ""
-        yield from _warnings(endless)
 
 
 def _savings(saved: Savings) -> Iterator[str]:
@@ -207,19 +200,11 @@ def _names(names: Sequence[str]) -> str:
     )
 
 
-def _warnings(endless: Sequence[EndlessHistory]) -> Iterator[str]:
-    for history in endless[:_WARNINGS]:
-        named = "" if history.alias == history.relation else f" ({history.alias})"
-        yield from item(
-            "warning",
-            f"query {history.query}: history of {history.relation}{named} is kept for ever: add a "
-            f"bound on the event time, such as {history.bound}",
-        )
-    if len(endless) > _WARNINGS:
-        more = endless[_WARNINGS:]
-        queries = len({history.query for history in more})
-        rest = f"… and {counted(len(more), 'more history', 'more histories')} without end"
-        yield from item("", f"{rest}, of {counted(queries, 'query', 'queries')}")
+def _warnings(warnings: Mapping[str, str]) -> Iterator[str]:
+    for name in list(warnings)[:_WARNINGS]:
+        yield from item("warning", f"query {name}: {warnings[name]}")
+    if len(warnings) > _WARNINGS:
+        yield from item("", f"… and of {len(warnings) - _WARNINGS:,} more queries")
 
 
 def _measured(measured: NetworkMeasured) -> Iterator[str]:

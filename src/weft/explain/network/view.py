@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from weft.algebra.network.bounds import warning
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates import TRUE, PredicateSet
 from weft.algebra.query import quote
 from weft.explain.network.conditions import conditions, slot_names
-from weft.explain.network.endless import EndlessHistory, endless_histories
 from weft.explain.network.savings import Savings, physical_joins, savings
 from weft.optimizer.network.estimate import HeuristicEstimate, size
 
@@ -110,12 +110,11 @@ class NetworkView:
         return {node.node.id: node.label for node in self.nodes}
 
     @cached_property
-    def endless(self) -> list[EndlessHistory]:
-        """Histories that are kept for ever."""
+    def warnings(self) -> dict[str, str]:
+        """By the name of a query, what its user should know: above all, histories without end."""
         streams = self.plan.stream_by_name
-        return [
-            history for query in self.plan.queries for history in endless_histories(query, streams)
-        ]
+        texts = {query.name: warning(query, streams) for query in self.plan.queries}
+        return {name: text for name, text in texts.items() if text}
 
     def estimated_rows(self, node: NetworkNodeView) -> float:
         """The rows of a node for 1000 rows of each relation, by its conditions alone."""
