@@ -11,32 +11,39 @@ from weft.algebra.query import StreamSchema
 
 def unbounded_inputs(query: JoinQuery, streams: Mapping[str, StreamSchema]) -> tuple[str, ...]:
     """The aliases of the streams whose rows could match a row of any later time."""
+    return tuple(query.inputs[slot].alias for slot in _open_pairs(query, streams))
+
+
+def _open_pairs(query: JoinQuery, streams: Mapping[str, StreamSchema]) -> dict[int, int]:
+    """For every slot whose rows are kept for ever, one whose rows may come at any later time."""
     times = {
         slot: streams[entry.relation].time
         for slot, entry in enumerate(query.inputs)
         if entry.relation in streams
     }
-    if len(times) < 2:
-        return ()
-    bounds = time_bounds(query.predicates, times)
-    return tuple(
-        query.inputs[slot].alias
-        for slot in times
-        if any((slot, other) not in bounds for other in times if other != slot)
-    )
+    bounds = time_bounds(query.predicates, times) if len(times) > 1 else {}
+    pairs: dict[int, int] = {}
+    for slot in times:
+        later = next((one for one in times if one != slot and (slot, one) not in bounds), None)
+        if later is not None:
+            pairs[slot] = later
+    return pairs
 
 
 def warning(query: JoinQuery, streams: Mapping[str, StreamSchema]) -> str:
     """What a user should know of a query that is accepted; empty if there is nothing."""
     if query.predicates.never:
         return "no row can ever match: its conditions contradict each other"
-    unbounded = unbounded_inputs(query, streams)
-    if not unbounded:
+    pairs = _open_pairs(query, streams)
+    if not pairs:
         return ""
-    slot = next(s for s, entry in enumerate(query.inputs) if entry.alias == unbounded[0])
-    alias, time = query.inputs[slot].alias, streams[query.inputs[slot].relation].time
-    others = [e.alias for s, e in enumerate(query.inputs) if s != slot and e.relation in streams]
+    kept = ", ".join(query.inputs[slot].alias for slot in pairs)
+    slot, later = next(iter(pairs.items()))
+    earlier_time, later_time = (
+        f"{entry.alias}.{streams[entry.relation].time}"
+        for entry in (query.inputs[slot], query.inputs[later])
+    )
     return (
-        f"the rows of {', '.join(unbounded)} are kept for ever; a bound on event times ends that, "
-        f"such as {others[0]}.{time} <= {alias}.{time} + INTERVAL 1 HOUR"
+        f"the rows of {kept} are kept for ever; a bound on event times ends that, "
+        f"such as {later_time} <= {earlier_time} + INTERVAL 1 HOUR"
     )

@@ -25,8 +25,8 @@ from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar, Value, to_sq
 from weft.algebra.types import BOOLEAN, TIMESTAMP, SqlType, decimal_parameters
 from weft.explain.wording import duration, readable
 
-_DIGITS = 6
-"""Numbers with more decimals than this stay fractions: the whole comparison is multiplied."""
+_FINEST = 1_000_000
+"""Numbers that are no multiples of one part of this stay fractions: the comparison is multiplied."""
 
 
 def slot_names(relations: Sequence[str]) -> tuple[str, ...]:
@@ -277,7 +277,7 @@ def _real_factor(factor: int, ref: Ref) -> Fraction:
 
 
 def _is_short(number: Fraction) -> bool:
-    return 10**_DIGITS % int(number.denominator) == 0
+    return _FINEST % number.denominator == 0
 
 
 def _has_end(number: Fraction) -> bool:

@@ -19,10 +19,9 @@ def network_document(view: NetworkView) -> dict[str, Any]:
             for node in view.nodes
             if node.node.kind == "source"
         ],
-        "nodes": [_node(node) for node in view.nodes],
+        "nodes": [_node(view, node) for node in view.nodes],
         "queries": [_query(view, query) for query in view.plan.queries],
         "sharing": asdict(view.savings),
-        "endless_histories": [asdict(history) for history in view.endless],
     }
     if view.measured is not None:
         body["measured"] = _measured(view.measured)
@@ -34,14 +33,11 @@ def query_document(view: NetworkView, query: JoinQuery) -> dict[str, Any]:
     fed = query.id in view.plan.feed_by_query
     return {
         **_query(view, query),
-        "node_details": [_node(node) for node in view.path(query)] if fed else [],
-        "endless_histories": [
-            asdict(history) for history in view.endless if history.query == query.name
-        ],
+        "node_details": [_node(view, node) for node in view.path(query)] if fed else [],
     }
 
 
-def _node(node: NetworkNodeView) -> dict[str, Any]:
+def _node(view: NetworkView, node: NetworkNodeView) -> dict[str, Any]:
     body: dict[str, Any] = {
         "label": node.label,
         "id": node.node.id,
@@ -56,7 +52,7 @@ def _node(node: NetworkNodeView) -> dict[str, Any]:
         "physical_join": node.physical,
         "feeds": list(node.feeds),
         "queries": list(node.readers),
-        "estimated_rows": node.estimated_rows,
+        "estimated_rows": view.estimated_rows(node),
     }
     if node.measured is not None:
         body["measured"] = asdict(node.measured)
@@ -71,7 +67,7 @@ def _query(view: NetworkView, query: JoinQuery) -> dict[str, Any]:
         "id": query.id,
         "inputs": [{"relation": entry.relation, "alias": entry.alias} for entry in query.inputs],
         "conditions": conditions(query.predicates, names),
-        "never": query.predicates.never,
+        "warning": view.warnings.get(query.name, ""),
         "distinct": query.distinct,
         "columns": [
             {

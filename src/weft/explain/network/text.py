@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from weft.algebra.network.query import JoinQuery
 from weft.explain.network.conditions import conjunction, scalar_text
-from weft.explain.network.endless import EndlessHistory
 from weft.explain.network.savings import Savings
 from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
 from weft.explain.paragraph import item, wrapped
 from weft.explain.wording import counted, duration, figure, instant, size_text, some
+from weft.optimizer.network.estimate import ASSUMED_ROWS
 
 MOST_NODES = 30
 _NAMES, _COLUMNS, _CONDITIONS, _WARNINGS = 4, 20, 12, 6
@@ -46,7 +46,7 @@ def summary_lines(view: NetworkView) -> Iterator[str]:
         label = ""
     if len(view.nodes) > MOST_NODES:
         yield from item("levels", _levels(view.nodes))
-    yield from _warnings(view.endless)
+    yield from _warnings(view.warnings)
 
 
 def query_lines(view: NetworkView, query: JoinQuery) -> Iterator[str]:
@@ -65,20 +65,14 @@ def query_lines(view: NetworkView, query: JoinQuery) -> Iterator[str]:
         for column in query.columns
     ]
     yield from item("results", some(outputs, _COLUMNS) + (", distinct" if query.distinct else ""))
-    if query.predicates.never:
-        yield from item(
-            "", "no row can satisfy its conditions: it costs nothing, and has no results"
-        )
+    if query.name in view.warnings:
+        yield from item("warning", view.warnings[query.name])
     if query.id not in plan.feed_by_query:
         return
     feed = plan.feed_by_query[query.id]
     for node in view.path(query):
         yield ""
         yield from _node(node, view, query.name, is_last=node.node.id == feed.node)
-    endless = [history for history in view.endless if history.query == query.name]
-    if endless:
-        yield ""
-        yield from _warnings(endless)
 
 
 def _savings(saved: Savings) -> Iterator[str]:
@@ -144,8 +138,9 @@ def _node(
     columns = [_column(name, node) for name in node.node.columns]
     if columns:
         yield from item("columns", some(columns, _COLUMNS))
-    for line in _sizes(node):
-        yield from item("size", line)
+    size = _size(node, view)
+    if size:
+        yield from item("size", size)
     if query is None:
         yield from item("read by", _names(node.readers))
         if node.feeds and node.node.kind != "source" and node.feeds != node.readers:
@@ -184,18 +179,19 @@ def _column(name: str, node: NetworkNodeView) -> str:
     return f"{prefix}.{column}" if prefix else column
 
 
-def _sizes(node: NetworkNodeView) -> Iterator[str]:
+def _size(node: NetworkNodeView, view: NetworkView) -> str:
+    """What was measured, or, before that, what is to be expected."""
     measured = node.measured
     if measured is None:
-        if node.estimated_rows is not None and node.node.kind != "source":
-            yield f"about {figure(node.estimated_rows)} rows for {node.estimated_for} (estimated)"
-        return
+        if node.node.kind == "source" or view.measured is not None:
+            return ""
+        rows = figure(view.estimated_rows(node))
+        return f"about {rows} rows for {ASSUMED_ROWS:,.0f} rows of each relation (estimated)"
     parts = [] if measured.rows is None else [f"{counted(measured.rows, 'row')} so far"]
     if measured.history_rows or measured.history_bytes:
         size = size_text(measured.history_bytes)
         parts.append(f"history of {counted(measured.history_rows, 'row')}, {size}")
-    if parts:
-        yield "; ".join(parts)
+    return "; ".join(parts)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -204,19 +200,11 @@ def _names(names: Sequence[str]) -> str:
     )
 
 
-def _warnings(endless: Sequence[EndlessHistory]) -> Iterator[str]:
-    for history in endless[:_WARNINGS]:
-        named = "" if history.alias == history.relation else f" ({history.alias})"
-        yield from item(
-            "warning",
-            f"query {history.query}: history of {history.relation}{named} is kept for ever: add a "
-            f"bound on the event time, such as {history.bound}",
-        )
-    if len(endless) > _WARNINGS:
-        more = endless[_WARNINGS:]
-        queries = len({history.query for history in more})
-        rest = f"… and {counted(len(more), 'more history', 'more histories')} without end"
-        yield from item("", f"{rest}, of {counted(queries, 'query', 'queries')}")
+def _warnings(warnings: Mapping[str, str]) -> Iterator[str]:
+    for name in list(warnings)[:_WARNINGS]:
+        yield from item("warning", f"query {name}: {warnings[name]}")
+    if len(warnings) > _WARNINGS:
+        yield from item("", f"… and of {len(warnings) - _WARNINGS:,} more queries")
 
 
 def _measured(measured: NetworkMeasured) -> Iterator[str]:

@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from weft.algebra.network.bounds import warning
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.predicates import TRUE, PredicateSet
 from weft.algebra.query import quote
 from weft.explain.network.conditions import conditions, slot_names
-from weft.explain.network.endless import EndlessHistory, endless_histories
 from weft.explain.network.savings import Savings, physical_joins, savings
+from weft.optimizer.network.estimate import HeuristicEstimate, size
 
 _PREFIX = {"selection": "S", "join": "J"}
 _LIKE_LABEL = re.compile(r"[SJ]\d+")
@@ -65,7 +67,6 @@ class NetworkNodeView:
     children: tuple[str, ...]
     slots: tuple[str, ...]
     """What its slots are called."""
-    conditions: tuple[str, ...]
     feeds: tuple[str, ...]
     """The queries that take their rows here."""
     readers: tuple[str, ...]
@@ -73,11 +74,13 @@ class NetworkNodeView:
     is_stream: bool = False
     physical: int | None = None
     """The number of its physical join."""
-    estimated_rows: float | None = None
-    """For the assumed rows of its relations."""
-    estimated_for: str = ""
-    """Those rows, for people."""
     measured: NodeMeasured | None = None
+
+    @cached_property
+    def conditions(self) -> tuple[str, ...]:
+        """What is tested on its parents' rows. Columns of a single relation need no prefix."""
+        names = self.slots if len(self.slots) > 1 else ("",)
+        return tuple(conditions(self.node.predicates, names))
 
     @property
     def title(self) -> str:
@@ -107,12 +110,31 @@ class NetworkView:
         return {node.node.id: node.label for node in self.nodes}
 
     @cached_property
-    def endless(self) -> list[EndlessHistory]:
-        """Histories that are kept for ever."""
+    def warnings(self) -> dict[str, str]:
+        """By the name of a query, what its user should know: above all, histories without end."""
         streams = self.plan.stream_by_name
-        return [
-            history for query in self.plan.queries for history in endless_histories(query, streams)
-        ]
+        texts = {query.name: warning(query, streams) for query in self.plan.queries}
+        return {name: text for name, text in texts.items() if text}
+
+    def estimated_rows(self, node: NetworkNodeView) -> float:
+        """The rows of a node for 1000 rows of each relation, by its conditions alone."""
+        return size(HeuristicEstimate(), node.node.relations, self._holds(node.node.id))
+
+    def _holds(self, node_id: str) -> PredicateSet:
+        """All that holds for the rows of a node, over its slots."""
+        if node_id not in self._held:
+            node, first_slot, held = self.plan.node_by_id[node_id], 0, TRUE
+            for parent in node.parents:
+                count = len(self.plan.node_by_id[parent].relations)
+                moves = {slot: slot + first_slot for slot in range(count)}
+                held = held & self._holds(parent).moved(moves)
+                first_slot += count
+            self._held[node_id] = held & node.predicates
+        return self._held[node_id]
+
+    @cached_property
+    def _held(self) -> dict[str, PredicateSet]:
+        return {}
 
     def find(self, name: str) -> JoinQuery | None:
         """A query by its name."""
@@ -126,14 +148,9 @@ class NetworkView:
             aliases[slot] = query.inputs[number].alias
         names: dict[str, tuple[str, ...]] = {}
         self._name_slots(feed.node, tuple(aliases), names)
-        shown = []
-        for view in self.nodes:
-            if view.node.id in names:
-                slots = names[view.node.id]
-                prefixes = slots if len(slots) > 1 else ("",)
-                own = tuple(conditions(view.node.predicates, prefixes))
-                shown.append(replace(view, slots=slots, conditions=own))
-        return shown
+        return [
+            replace(view, slots=names[view.node.id]) for view in self.nodes if view.node.id in names
+        ]
 
     def _name_slots(
         self, node_id: str, aliases: tuple[str, ...], names: dict[str, tuple[str, ...]]
@@ -178,15 +195,13 @@ def network_view(plan: NetworkPlan, measured: NetworkMeasured | None = None) -> 
 
     views = []
     for node in plan.nodes:
-        slots = slot_names(node.relations)
         views.append(
             NetworkNodeView(
                 label=labels[node.id],
                 node=node,
                 parents=tuple(labels[parent] for parent in node.parents),
                 children=tuple(labels[child] for child in children[node.id]),
-                slots=slots,
-                conditions=tuple(conditions(node.predicates, slots)),
+                slots=slot_names(node.relations),
                 feeds=names_of(feeds[node.id]),
                 readers=names_of(readers[node.id]),
                 is_stream=node.kind == "source" and node.relations[0] in streams,
