@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import threading
 from pathlib import Path
 
 import pytest
+from sqlalchemy.pool import QueuePool
 from tests.support.race import race
 
 import weft
@@ -132,3 +134,13 @@ def test_of_four_processes_that_make_the_catalog_and_register_one_name_one_wins(
         catalog = Catalog(path)
         assert [record.id for record in catalog.live()] == ["hot@1"]
         catalog.close()
+
+
+def test_a_forgotten_catalog_leaves_no_connection_open(tmp_path: Path) -> None:
+    catalog = Catalog(url(tmp_path / "catalog.db"))
+    pool = catalog._database._engine.pool
+    assert isinstance(pool, QueuePool)
+    assert pool.checkedin() == 1
+    del catalog
+    gc.collect()
+    assert pool.checkedin() == 0

@@ -87,9 +87,11 @@ def test_a_limit_takes_the_latest_rows(ran: Path) -> None:
     last = json.loads(weft("results", ran, "per_minute", "--json", "--limit", "3").stdout)
     assert last == every[-3:]
     assert last[-1]["start"] == max(row["start"] for row in every)
-    shown = weft("results", ran, "per_minute", "--limit", "2").stdout.splitlines()
-    assert shown[0].split() == ["start", "bids", "turnover", "mean_price"]
-    assert shown[-1] == f"the last 2 of {len(every)} rows"
+    shown = weft("results", ran, "per_minute", "--limit", "2")
+    lines = [line.split("\t") for line in shown.stdout.splitlines()]
+    assert lines[0] == ["start", "bids", "turnover", "mean_price"]
+    assert len(lines) == 3
+    assert shown.stderr == f"the last 2 of {len(every)} rows\n"
 
 
 def test_unknown_queries_are_named(ran: Path) -> None:

@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from rich.table import Table
 from tests.cli.support import PER_MINUTE, on_terminal, project, weft
 
 from weft.catalog.store import Catalog
 from weft.cli.output import console
 from weft.cli.project.folder import load
+from weft.cli.run.stages import Stages
 from weft.runtime.checkpoint.identity import open_checkpoint
 from weft.runtime.checkpoint.storage import Storage
 
@@ -62,6 +64,23 @@ def test_without_colours_there_are_none(tmp_path: Path) -> None:
     shown = on_terminal("list", registered(tmp_path), NO_COLOR="1")
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", shown)
     assert "hot" in shown
+
+
+def test_commands_that_start_spark_say_so(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages: list[str] = []
+    monkeypatch.setattr(Stages, "at", lambda _, stage: stages.append(stage))
+    folder = project(tmp_path, hot=PER_MINUTE)
+    (tmp_path / "new.sql").write_text(PER_MINUTE)
+    for arguments in (("check",), ("explain",), ("register", "new", tmp_path / "new.sql")):
+        command, *others = arguments
+        result = weft(command, folder, *others)
+        assert result.exit_code == 0, result.output
+        assert result.stderr == "", "only a terminal is told"
+    starting = "starting Spark"
+    assert stages[:2] == [starting, "checking 1 query"]
+    assert stages[2:] == [starting, "planning 1 query", starting, "registering new"]
 
 
 def test_results_in_a_pipe_are_not_cut(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.stats.laws import Law
 
 from weft.catalog import Catalog
-from weft.stats import EpochStatistics, Estimate, JointSample, Selectivity, Sketch, StreamStatistics
+from weft.stats import Estimate, JointSample, Selectivity, Sketch, StreamStatistics
 
 KEYS = ["a", "b", "c", "unsampled"]
 
@@ -117,23 +117,6 @@ def test_estimates_say_where_they_come_from() -> None:
     assert statistics.estimate(["a", "z"], 100).source == "assumed"
     low, high = statistics.bounds("a", 8)
     assert (low, high) == (3.0, 6.0)
-
-
-def test_planners_of_trees_get_groups_and_exponents() -> None:
-    law = Law(0.85, 500).draw(20_000, seed=8).astype(np.uint32)
-    statistics = StreamStatistics(
-        sample=JointSample().then({"`a`": law, "`b`": law % np.uint32(5)})
-    )
-    epoch = EpochStatistics(statistics, 1000, {frozenset(["`a`"]): 3.0})
-    both = frozenset(["`a`", "`b`"])
-    given = epoch.tree_input([both, frozenset(["`a`"]), frozenset()], {"`a`": "a", "`b`": "b"})
-    assert given["queries"] == [["a", "b"], ["a"], []]
-    assert given["tuples"] == 1000
-    assert given["groups"]["a,b"] == epoch.groups(both) >= given["groups"]["a"] > 5
-    assert given["groups"][""] == 1
-    assert given["alpha"]["a"] == pytest.approx(0.85, abs=0.05)
-    assert given["entry_size"] == {"a": 3.0}
-    assert (epoch.entry_size(both), epoch.alpha(both)) == (1.0, given["alpha"]["a,b"])
 
 
 BATCHES = st.lists(

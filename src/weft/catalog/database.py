@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
@@ -36,6 +37,8 @@ class Database:
             self._engine = _engine(parsed)
         except (SQLAlchemyError, ImportError) as error:
             raise CatalogError("BAD_CATALOG_URL", url=self.url, detail=str(error)) from error
+        self._close_engine = weakref.finalize(self, self._engine.dispose)
+        """Closes the connections at last with the database, if nobody has called `close`."""
         self._current = threading.local()
         self._closed = False
         # One connection serves all threads of a database in memory, so they take turns.
@@ -45,7 +48,7 @@ class Database:
 
     def close(self) -> None:
         self._closed = True
-        self._engine.dispose()
+        self._close_engine()
 
     @property
     def in_transaction(self) -> bool:

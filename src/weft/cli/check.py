@@ -16,8 +16,9 @@ from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import draft_weft
 from weft.cli.project.problems import InvalidProject, Problem
 from weft.cli.project.queries import QueryFile, read_queries
-from weft.cli.project.session import session
+from weft.cli.project.session import watched_session
 from weft.errors import WeftError
+from weft.explain.wording import counted
 from weft.runtime.api.weft import Weft
 
 
@@ -73,8 +74,9 @@ def verdict_of(folder: Path) -> Verdict:
         _, others = read_queries(folder / "queries")
         return Verdict([*error.problems, *others])
     queries, problems = read_queries(project.queries)
+    stage = f"checking {counted(len(queries), 'query', 'queries')}"
     try:
-        with session(project.name, project.spark) as spark, draft_weft(spark, project) as weft:
+        with watched_session(project, stage) as spark, draft_weft(spark, project) as weft:
             verdict = bind_all(weft, queries)
     except InvalidProject as error:
         verdict = Verdict(list(error.problems))

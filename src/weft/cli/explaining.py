@@ -16,10 +16,11 @@ from weft.cli.project.opening import draft_weft
 from weft.cli.project.problems import InvalidProject
 from weft.cli.project.queries import QueryFile, same_query
 from weft.cli.project.recorded import Recorded, recorded
-from weft.cli.project.session import session
+from weft.cli.project.session import watched_session
 from weft.errors import CatalogError, ProjectError
 from weft.explain import Explanation, FallbackNote
 from weft.explain import explain as explain_plans
+from weft.explain.wording import counted
 from weft.optimizer.weaving import MODEL_NAMES, check_sharing
 from weft.optimizer.windows.optimizers import OPTIMIZERS
 from weft.runtime.planning.replanning import measured_sharing
@@ -109,20 +110,20 @@ def _snapshot(
     """The last plan, if it is the one that the files ask for."""
     if record is None:
         return None
-    live = {each.name: each for each in record.live()}
+    live = {query.name: query for query in record.live()}
     wanted = {file.name: file.sql for file in files}
     if live.keys() != wanted.keys():
         return None
-    if not all(same_query(each.sql, wanted[name]) for name, each in live.items()):
+    if not all(same_query(query.sql, wanted[name]) for name, query in live.items()):
         return None
     plans = [log.plan(last.plan_version) for log, last in record.commits()]
     planned = {query.id for plan in plans for query in plan.queries}
-    if planned != {each.id for each in live.values() if each.status == ACTIVE}:
+    if planned != {query.id for query in live.values() if query.status == ACTIVE}:
         return None
-    fallbacks = [each for each in live.values() if each.status == FALLBACK]
+    fallbacks = [query for query in live.values() if query.status == FALLBACK]
     if fallbacks and len(project.streams) > 1:
         return None
-    notes = [FallbackNote(each.name, _only_stream(project), each.detail) for each in fallbacks]
+    notes = [FallbackNote(query.name, _only_stream(project), query.detail) for query in fallbacks]
     return explain_plans([plan for plan in plans if plan.queries], notes)
 
 
@@ -134,7 +135,8 @@ def _drafted(project: Project, files: list[QueryFile], record: Recorded | None) 
         for file in files
         if file.name not in broken or not same_query(file.sql, broken[file.name])
     ]
-    with session(project.name, project.spark) as spark, draft_weft(spark, project) as weft:
+    stage = f"planning {counted(len(healthy), 'query', 'queries')}"
+    with watched_session(project, stage) as spark, draft_weft(spark, project) as weft:
         verdict = bind_all(weft, healthy)
         if verdict.problems:
             raise InvalidProject(verdict.problems)

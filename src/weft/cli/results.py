@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -12,15 +13,16 @@ import typer
 from rich.table import Table
 
 from weft.algebra.query import Query
-from weft.catalog.store import QUARANTINED, REJECTED
+from weft.catalog.store import QUARANTINED, REJECTED, QueryRecord
 from weft.cli.completing import Folder, query_names
-from weft.cli.output import console, print_json, to_jsonable
+from weft.cli.output import console, print_json, print_lines, to_jsonable
 from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import readable_sink
 from weft.cli.project.queries import read_queries
-from weft.cli.project.recorded import recorded
+from weft.cli.project.recorded import Recorded, recorded
 from weft.cli.project.session import defaults
-from weft.errors import CatalogError, RunError
+from weft.cli.project.unaided import bound_unaided
+from weft.errors import CatalogError, RunError, WeftError
 from weft.kernel.windows.program import family
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.fallbacks.log import FallbackLog
@@ -44,7 +46,10 @@ def results(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print a JSON array of rows."),
 ) -> None:
-    """Show a query's results, the latest last."""
+    """Show a query's results, the latest last.
+
+    A query that failed shows the results from before, and its error on standard error.
+    """
     project = load(folder)
     table = read_results(project, query)
     wanted = limit if limit is not None else 0 if as_json else _SHOWN
@@ -53,13 +58,20 @@ def results(
         print_json(shown.to_pylist())
         return
     zone = ZoneInfo({**defaults(), **project.spark}["spark.sql.session.timeZone"])
-    console().print(_render(shown, zone))
+    cells = [[_cell(value, zone) for value in row.values()] for row in shown.to_pylist()]
+    on_terminal = sys.stdout.isatty()
+    if on_terminal:
+        console().print(_for_people(shown.schema, cells))
+    else:
+        print_lines([shown.column_names, *cells])
     rest = f"the last {shown.num_rows:,} of " if shown.num_rows < table.num_rows else ""
-    print(f"{rest}{table.num_rows:,} {'row' if table.num_rows == 1 else 'rows'}")
+    count = f"{rest}{table.num_rows:,} {'row' if table.num_rows == 1 else 'rows'}"
+    print(count, file=sys.stdout if on_terminal else sys.stderr)
 
 
 def read_results(project: Project, name: str) -> pa.Table:
-    """All results of a query in its own columns, in the order of its batches."""
+    """All results of a query in its own columns, in the order of its batches. The error of a query that
+    failed is printed; it is raised if there are no results."""
     record = recorded(project)
     live = record.live() if record is not None else []
     registered = next((query for query in live if query.name == name), None)
@@ -72,15 +84,32 @@ def read_results(project: Project, name: str) -> pa.Table:
     elsewhere = readable_sink(project, name)
     if elsewhere is not None:
         raise RunError("NO_RESULTS", name=name, sink=elsewhere)
-    bound = record.bound(registered)
-    if bound is not None:
-        return read_steadily(lambda: _shared(*bound))
+    table = _stored(record, registered)
+    if registered.status in (QUARANTINED, REJECTED):
+        error = RunError("QUERY_FAILED", query=name, detail=registered.detail)
+        if not table.num_rows:
+            raise error
+        print(error, file=sys.stderr)
+    return table
+
+
+def _stored(record: Recorded, registered: QueryRecord) -> pa.Table:
+    """What the result store holds of a query, without columns before its first micro-batch."""
     plain = FallbackLog(record.storage, registered.id)
     if plain.schema() is not None:
         return read_steadily(lambda: _plain(plain))
-    if registered.status in (QUARANTINED, REJECTED):
-        raise RunError("QUERY_FAILED", query=name, detail=registered.detail)
-    return pa.table({})
+    bound = record.bound(registered) or _bound_anew(record, registered)
+    return pa.table({}) if bound is None else read_steadily(lambda: _shared(*bound))
+
+
+def _bound_anew(record: Recorded, registered: QueryRecord) -> tuple[StreamLog, Query] | None:
+    """A shared query that failed so long ago that no plan holds it; None if only Spark can tell."""
+    name, sql = registered.name, registered.sql
+    try:
+        query = bound_unaided(record, record.project, name, sql, query_id=registered.id)
+    except WeftError:  # it is rejected, and its record says why
+        return None
+    return None if query is None else (record.log(query.stream), query)
 
 
 def _shared(log: StreamLog, query: Query) -> pa.Table:
@@ -102,14 +131,14 @@ def _plain(log: FallbackLog) -> pa.Table:
     return table
 
 
-def _render(rows: pa.Table, zone: ZoneInfo) -> Table:
+def _for_people(schema: pa.Schema, rows: list[list[str]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for field in rows.schema:
+    for field in schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         number = number or pa.types.is_decimal(field.type)
         table.add_column(field.name, justify="right" if number else "left", no_wrap=True)
-    for row in rows.to_pylist():
-        table.add_row(*(_cell(value, zone) for value in row.values()))
+    for cells in rows:
+        table.add_row(*cells)
     return table
 
 

@@ -15,11 +15,22 @@ from pyspark.logger import PySparkLogger
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
+def _loggers() -> list[PySparkLogger]:
+    # Made by PySpark's own function: it fails on a logger of this name that is not of its class.
+    return [PySparkLogger.getLogger(name) for name in _LOGGERS]
+
+
+def silence_sql_errors() -> None:
+    """From now on PySpark does not log the errors that it raises, for programs that tell all errors
+    themselves."""
+    for logger in _loggers():
+        logger.disabled = True
+
+
 @contextmanager
 def quiet_sql_errors() -> Iterator[None]:
     """Within it PySpark does not log the errors that it raises."""
-    # Made by PySpark's own function: it fails on a logger of this name that is not of its class.
-    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    loggers = _loggers()
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:

@@ -1,18 +1,15 @@
 """Statistics of streams: rate, groups and skew of key sets, selectivities. Pure; no Spark.
 
 `working_set`, `extrapolation`, `bounds`, `frequencies` and `zipf` estimate from samples; `sample` keeps
-the newest sampled rows, `statistics` answers from them, `epoch` answers for one epoch, as planners of
-aggregate trees ask. Collecting samples on a running stream is the runtime's work
-(`runtime.planning.sampling`).
+the newest sampled rows, `statistics` answers from them. Collecting samples on a running stream is the
+runtime's work (`runtime.planning.sampling`).
 """
 
-from weft.stats.epoch import EpochStatistics
 from weft.stats.estimate import Estimate, Selectivity, Source
 from weft.stats.sample import JointSample
 from weft.stats.statistics import Sketch, StreamStatistics
 
 __all__ = [
-    "EpochStatistics",
     "Estimate",
     "JointSample",
     "Selectivity",

@@ -51,8 +51,8 @@ class Trend:
 def trend(name: str, minutes: Sequence[float], values: Sequence[float]) -> Trend:
     """The trend of a series that was sampled at these minutes.
 
-    >>> found = trend("files", range(8), [9, 9, 9, 9, 10, 12, 14, 16])
-    >>> found.per_minute, found.rise, found.verdict
+    >>> files = trend("files", range(8), [9, 9, 9, 9, 10, 12, 14, 16])
+    >>> files.per_minute, files.rise, files.verdict
     (2.0, 6.0, 'rising')
     >>> trend("files", range(8), [1, 5, 9, 9, 10, 9, 10, 9]).verdict
     'flat'

@@ -52,11 +52,13 @@ class Recorded:
                     yield self.log(name), last
 
     def bound(self, record: QueryRecord) -> tuple[StreamLog, Query] | None:
-        """A shared query as the last plan holds it; None before its first micro-batch."""
-        for log, last in self.commits():
-            query = log.plan(last.plan_version).query_by_id.get(record.id)
-            if query is not None:
-                return log, query
+        """A shared query as the latest plan that has it holds it; None before its first micro-batch.
+        A quarantined one is in no new plan, and old plans are deleted some time later."""
+        for log, _ in self.commits():
+            for version in reversed(log.plan_versions()):
+                query = log.plan(version).query_by_id.get(record.id)
+                if query is not None:
+                    return log, query
         return None
 
     def measured(self) -> list[Measured]:

@@ -12,22 +12,21 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import typer
 
-from weft.algebra.query import Field, Query
 from weft.catalog.store import QueryRecord, check_name
 from weft.cli.completing import Folder, query_names
 from weft.cli.output import Verbose
 from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import open_weft
 from weft.cli.project.queries import QueryFile, read_queries, remove_query, same_query, write_query
-from weft.cli.project.recorded import Recorded, recorded
-from weft.cli.project.session import session
+from weft.cli.project.recorded import recorded
+from weft.cli.project.session import watched_session
+from weft.cli.project.unaided import bound_unaided
 from weft.errors import CatalogError, ProjectError
 from weft.runtime.api.handle import QueryHandle
-from weft.sql import bind, statements
+from weft.sql import statements
 
 
 def register(
@@ -49,12 +48,12 @@ def register(
     record = recorded(project)
     if record is not None and any(live.name == name for live in record.live()):
         raise CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
-    if record is not None and _bound_without_spark(record, project, name, sql):
+    if record is not None and bound_unaided(record, project, name, sql, query_id=name):
         with _written(project, name, sql, existing, record.live):
             record.catalog.add_query(name, sql)
     else:
         with (
-            session(project.name, project.spark) as spark,
+            watched_session(project, f"registering {name}") as spark,
             open_weft(spark, project) as weft,
             _written(project, name, sql, existing, lambda: weft.queries),
         ):
@@ -101,40 +100,6 @@ def _one_statement(file: str, name: str) -> str:
 
 def _is_same_file(path: Path, file: str) -> bool:
     return file != "-" and os.path.exists(file) and path.samefile(file)
-
-
-class _AskSparkError(Exception):
-    """Only Spark can tell."""
-
-
-class _NoSpark:
-    """An analyzer that knows nothing: what it is asked needs a session."""
-
-    def types(self, fields: tuple[Field, ...], expressions: tuple[str, ...]) -> Any:
-        raise _AskSparkError
-
-    def output_names(self, fields: tuple[Field, ...], expressions: tuple[str, ...]) -> Any:
-        raise _AskSparkError
-
-
-def _bound_without_spark(record: Recorded, project: Project, name: str, sql: str) -> bool:
-    """Whether the query is surely shared; raises if it is surely wrong."""
-    schemas = record.schemas()
-    if not {stream.name for stream in project.streams} <= schemas.keys():
-        return False
-    tables = [table.name for table in project.tables]
-    try:
-        bound = bind(
-            name, sql, schemas, _NoSpark(), query_id=name, ansi=_ansi(project), tables=tables
-        )
-    except _AskSparkError:
-        return False
-    return isinstance(bound, Query)
-
-
-def _ansi(project: Project) -> bool:
-    default = os.environ.get("SPARK_ANSI_SQL_MODE", "true")
-    return project.spark.get("spark.sql.ansi.enabled", default).lower() == "true"
 
 
 @contextmanager

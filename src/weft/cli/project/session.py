@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from weft.cli.output import first_line, is_verbose
+from weft.cli.project.folder import Project
+from weft.cli.run.stages import Stages
 from weft.runtime.api.class_archive import java_options
+from weft.runtime.quiet import silence_sql_errors
 
 _KEPT_LINES = 15
-_PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def cores() -> int:
@@ -71,14 +72,23 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
         spark.stop()
 
 
+@contextmanager
+def watched_session(project: Project, stage: str) -> Iterator[SparkSession]:
+    """A project's session. A terminal shows that Spark starts, and then what the session is for."""
+    with Stages(quiet=True) as stages:
+        stages.at("starting Spark")
+        with session(project.name, project.spark) as spark:
+            stages.at(stage)
+            yield spark
+
+
 def _quiet_python() -> None:
     """Keeps the logs of pyspark and py4j off the terminal: what they log, weft says in a line.
 
     pyspark logs every query that Spark refuses, with plan and stack; py4j a connection that a
     second Ctrl-C cuts. weft's own warnings are a line each, without a traceback.
     """
-    for name in _PYSPARK_LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True
+    silence_sql_errors()
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine())

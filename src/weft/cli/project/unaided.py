@@ -1,0 +1,46 @@
+"""Binds a query without Spark, as far as weft can judge it by itself."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from weft.algebra.query import Field, Query
+from weft.cli.project.folder import Project
+from weft.cli.project.recorded import Recorded
+from weft.sql import bind
+
+
+class _AskSparkError(Exception):
+    """Only Spark can tell."""
+
+
+class _NoSpark:
+    """An analyzer that knows nothing: what it is asked needs a session."""
+
+    def types(self, fields: tuple[Field, ...], expressions: tuple[str, ...]) -> Any:
+        raise _AskSparkError
+
+    def output_names(self, fields: tuple[Field, ...], expressions: tuple[str, ...]) -> Any:
+        raise _AskSparkError
+
+
+def bound_unaided(
+    record: Recorded, project: Project, name: str, sql: str, query_id: str
+) -> Query | None:
+    """A query that is surely shared; None if only Spark can tell. Raises if it is surely wrong."""
+    schemas = record.schemas()
+    if not {stream.name for stream in project.streams} <= schemas.keys():
+        return None
+    tables = [table.name for table in project.tables]
+    ansi = _ansi(project)
+    try:
+        bound = bind(name, sql, schemas, _NoSpark(), query_id=query_id, ansi=ansi, tables=tables)
+    except _AskSparkError:
+        return None
+    return bound if isinstance(bound, Query) else None
+
+
+def _ansi(project: Project) -> bool:
+    default = os.environ.get("SPARK_ANSI_SQL_MODE", "true")
+    return project.spark.get("spark.sql.ansi.enabled", default).lower() == "true"
