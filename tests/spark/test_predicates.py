@@ -108,7 +108,9 @@ def test_long_lists_of_doubles_hold_zero_and_nan(spark: SparkSession) -> None:
     constants = [0.0, math.nan, *(n + 0.5 for n in range(20))]
     listed = call("in", column, *(Literal(value, "double") for value in constants))
     values = [-0.0, 0.0, math.nan, 1.5, 1.25, None]
-    data = spark.createDataFrame([(n, value) for n, value in enumerate(values)], "row int, x double")
+    data = spark.createDataFrame(
+        [(n, value) for n, value in enumerate(values)], "row int, x double"
+    )
     condition = spark_sql(predicate_set(listed))
     assert truths(data, [condition])[0] == [True, True, True, True, False, False]
 
