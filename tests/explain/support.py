@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from weft.algebra.network.plan import NetworkPlan
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.numbered import numbered as row_stream
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.algebra.types import SqlType
 from weft.explain import Explanation, FallbackNote, explain
 from weft.optimizer.gtweave import share
+from weft.optimizer.network.estimate import HeuristicEstimate
+from weft.optimizer.network.generate import with_queries
+from weft.optimizer.network.index import ScanIndex
+from weft.optimizer.network.options import Options
 from weft.optimizer.weaving import Weaving
 from weft.sql import AnalysisProblem, bind, statements
 
@@ -48,17 +54,28 @@ def explained(
     """The explanation of all statements of a text, over the streams bids and clicks."""
     streams = {schema.name: schema for schema in (BIDS, CLICKS)}
     queries: list[Query] = []
+    joins: list[JoinQuery] = []
     notes: list[FallbackNote] = []
     for number, statement in enumerate(statements(sql), 1):
         name = statement.name or f"q{number}"
         bound = bind(name, statement.sql, streams, NoAnalyzer(), query_id=f"{name}@{number}")
         if isinstance(bound, Query):
             queries.append(bound)
+        elif isinstance(bound, JoinQuery):
+            joins.append(bound)
         else:
             notes.append(FallbackNote(name, bound.stream, bound.reason))
     schemas = [each for schema in streams.values() for each in (schema, row_stream(schema))]
     plans = [_plan(schema, queries, weaving) for schema in schemas]
-    return explain([plan for plan in plans if plan.queries], notes, only, rate=rate)
+    network = None
+    if joins:
+        schemas = list(streams.values())
+        network = with_queries(
+            NetworkPlan(0), joins, (), schemas, ScanIndex(), Options(), HeuristicEstimate()
+        )
+    return explain(
+        [plan for plan in plans if plan.queries], notes, only, rate=rate, network=network
+    )
 
 
 def _plan(schema: StreamSchema, queries: list[Query], weaving: Weaving | None) -> SharedPlan:
