@@ -70,6 +70,7 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
             "WITH a(p) AS (SELECT 1), `B b` AS (SELECT 1) SELECT * FROM a, `b B`, bids",
             "a subquery without FROM",
         ),
+        ("SELECT price AS p, p + 1 FROM bids", "an alias used in an expression without one"),
         ("FROM bids SELECT price", "start with SELECT"),
         ("(SELECT price FROM bids)", "start with SELECT"),
         (f"SELECT count(*) FROM bids LATERAL VIEW explode(tags) t AS x {WINDOW}", "LATERAL VIEW"),

@@ -130,7 +130,7 @@ def test_stars() -> None:
 
 def test_names_of_results_are_sparks() -> None:
     joined = join(
-        "SELECT a.price + b.price, a.PRICE, - a.d, upper(a.channel), 1 AS one, one + 1 "
+        "SELECT a.price + b.price, a.PRICE, - a.d, upper(a.channel), 1 AS one, one + 1 AS two "
         "FROM bids a JOIN bids b ON a.d = b.d",
         FakeAnalyzer(names={"upper( `channel` )": "upper(channel)"}),
     )
@@ -140,7 +140,7 @@ def test_names_of_results_are_sparks() -> None:
         "(- d)",
         "upper(channel)",
         "one",
-        "(one + 1)",
+        "two",
     ]
 
 

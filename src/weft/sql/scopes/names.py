@@ -135,6 +135,8 @@ def _binary(node: Binary, outputs: Outputs) -> str | None:
     if left is None or right is None:
         return None
     if operator in _PLAIN_OPERATORS:
+        if any(_has_moment(side, outputs) for side in (node.left, node.right)):
+            return None  # Spark prints the function that it uses in the operator's place
         return f"({left} {operator} {right})"
     if operator in ("and", "or"):
         return f"({left} {operator.upper()} {right})"
@@ -143,6 +145,15 @@ def _binary(node: Binary, outputs: Outputs) -> str | None:
     if operator in _COMPARISONS:
         return f"({left} {operator} {right})"
     return f"(NOT ({left} = {right}))" if operator == "<>" else None
+
+
+def _has_moment(node: SyntaxNode, outputs: Outputs) -> bool:
+    """Whether an expression reads a date or a timestamp."""
+    for part in walk(node):
+        meaning = outputs.rows.find(part) if isinstance(part, Name) else None
+        if meaning is not None and meaning.column.type.startswith(("date", "timestamp")):
+            return True
+    return False
 
 
 def _is_decimal(node: SyntaxNode) -> bool:

@@ -29,6 +29,8 @@ class Projection:
     lateral: set[str] = field(default_factory=set)
     _reads: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
+    _named: bool = False
+    """Whether the item at hand has an alias. Without one, Spark's name of it is not for people."""
 
     def columns(self, items: list[Item]) -> list[tuple[Column, SyntaxNode]]:
         """The columns of the list, each with the item that it comes from."""
@@ -59,6 +61,7 @@ class Projection:
     def _column(self, item: Item) -> Column:
         self.rows.clause = IN_SELECT
         self._used = set()
+        self._named = item.alias is not None
         typer = Typer(self, self.rows.ansi, opaque=True, exact=self.rows.exact)
         typed = typer.type(item.node)
         type_ = typed.type
@@ -82,6 +85,12 @@ class Projection:
         alias = node.parts[0].lower()
         if alias not in self.aliases:
             raise self.rows.unknown(node)
+        if not self._named:
+            raise Unshared(
+                "an alias used in an expression without one has no shared form",
+                node.start,
+                "give the expression an alias",
+            )
         self._used.update(self._reads[alias])
         return with_path(self.aliases[alias], node.parts[1:])
 

@@ -31,6 +31,8 @@ VOID: Final = "void"
 ARITHMETIC: Final = frozenset({"int", BIGINT, DOUBLE})
 COMPARED: Final = INTEGRAL | FRACTIONAL | {BOOLEAN, STRING, "date", "timestamp"}
 _WIDTH: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3}
+DECIMAL_OF: Final = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (20, 0)}
+"""Precision and scale of the decimal that Spark makes of an integer."""
 _NUMBER = re.compile(
     r"(?P<digits>-?(?:\d+\.?\d*|\.\d+))(?P<exponent>E[+-]?\d+)?(?P<suffix>L|S|Y|D|F|BD)?"
 )
@@ -168,10 +170,28 @@ def common_type(types: Sequence[SqlType | None]) -> SqlType | None:
         if type_ in (VOID, common):
             continue
         widened = type_ if common == VOID else common_number(common, type_)
+        widened = widened or wider_decimal(common, type_)
         if widened is None:
             return None
         common = widened
     return common
+
+
+def wider_decimal(left: SqlType, right: SqlType) -> SqlType | None:
+    """The decimal that holds all values of two decimals, or of a decimal and an integer.
+
+    >>> wider_decimal("decimal(10,2)", "int"), wider_decimal("decimal(38,0)", "decimal(4,2)")
+    ('decimal(12,2)', None)
+    """
+    if not decimal_parameters(left) and not decimal_parameters(right):
+        return None
+    pairs = [decimal_parameters(type_) or DECIMAL_OF.get(type_) for type_ in (left, right)]
+    known = [pair for pair in pairs if pair is not None]
+    if len(known) < 2:
+        return None
+    scale = max(places for _, places in known)
+    digits = max(precision - places for precision, places in known) + scale
+    return f"decimal({digits},{scale})" if digits <= MAX_PRECISION else None
 
 
 def widens(source: SqlType, target: SqlType) -> bool:

@@ -33,7 +33,7 @@ from weft.algebra.types import (
     SqlType,
     decimal_parameters,
 )
-from weft.sql.typing.coercion import Typed, built, promoted
+from weft.sql.typing.coercion import DECIMAL_OF, Typed, built, promoted
 from weft.sql.typing.moments import (
     has_fixed_offset,
     interval_literal,
@@ -43,7 +43,6 @@ from weft.sql.typing.moments import (
 
 DATE: Final = "date"
 INTERVAL: Final = "interval"
-_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _DAYS: Final = INTEGRAL - {"bigint"}
 
 
@@ -118,6 +117,19 @@ class Exact:
             return None
         can_raise = left.can_raise or right.can_raise
         return Typed(sql, BOOLEAN, can_raise, Call(operator, sides, BOOLEAN))
+
+    def membership(self, operand: Typed, items: list[Typed]) -> Call | None:
+        """`operand IN (items)` for a date, a timestamp or a decimal and constants."""
+        type_ = operand.type
+        if type_ is None or not (type_ in (DATE, TIMESTAMP) or decimal_parameters(type_)):
+            return None
+        literals = [
+            self._moment(item, type_) if item.type == STRING else promoted(item, type_)
+            for item in items
+        ]
+        if not all(isinstance(literal, Literal) for literal in literals):
+            return None
+        return built("in", [operand.scalar, *literals], BOOLEAN)
 
     def _sides(self, left: Typed, right: Typed) -> tuple[Scalar, Scalar] | None:
         if left.type == right.type == INTERVAL:
@@ -208,13 +220,13 @@ def _decimal_type(value: Typed, other: Typed) -> tuple[int, int] | None:
     if parameters is not None or not decimal_parameters(other.type):
         return parameters if parameters and _is_exact(other.type) else None
     literal = value.scalar
-    if isinstance(literal, Literal) and isinstance(literal.value, int) and value.type in _DIGITS:
+    if isinstance(literal, Literal) and isinstance(literal.value, int) and value.type in DECIMAL_OF:
         return len(str(abs(literal.value))), 0
-    return (_DIGITS[value.type], 0) if value.type in _DIGITS else None
+    return DECIMAL_OF.get(value.type)
 
 
 def _is_exact(type_: SqlType) -> bool:
-    return type_ in _DIGITS or decimal_parameters(type_) is not None
+    return type_ in DECIMAL_OF or decimal_parameters(type_) is not None
 
 
 def _wider_decimal(left: Typed, right: Typed) -> SqlType | None:
@@ -233,9 +245,7 @@ def widened(value: Typed, type_: SqlType) -> Scalar | None:
         return value.scalar
     if isinstance(value.scalar, Literal):
         return promoted(value, type_)
-    source = decimal_parameters(value.type) or (
-        (_DIGITS[value.type], 0) if value.type in _DIGITS else None
-    )
+    source = decimal_parameters(value.type) or DECIMAL_OF.get(value.type)
     target = decimal_parameters(type_)
     if source is None or target is None:
         return None

@@ -260,7 +260,7 @@ class Typer:
             return Typed(sql, None, True)
         if operator in ("+", "-", "*"):
             scalar = None
-            if common in ARITHMETIC:
+            if common in ARITHMETIC or (integral and self._exact is not None):
                 scalar = call(operator, [left, right], common, common)
             return Typed(sql, common, can_raise or (self._raises and integral), scalar)
         if operator == "%":
@@ -297,6 +297,9 @@ class Typer:
     def _in(self, node: In) -> Typed:
         operand, *items = self.types((node.operand, *node.items))
         sql = f"({operand.sql} IN ({', '.join(item.sql for item in items)}))"
+        exact = None if self._exact is None else self._exact.membership(operand, items)
+        if exact is not None:
+            return Typed(sql, BOOLEAN, operand.can_raise, exact)
         all_comparable = operand.type is not None and all(
             item.type is not None and comparable(operand.type, item.type) for item in items
         )
