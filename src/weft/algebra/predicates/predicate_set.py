@@ -81,7 +81,7 @@ def any_of(literals: Iterable[LiteralPredicate]) -> OrPredicate:
     return OrPredicate(tuple(sorted(kept, key=lambda literal: literal.sql)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PredicateSet:
     """A conjunction of OR predicates: sorted, none implied by another. Made by `all_of`."""
 
@@ -100,7 +100,7 @@ class PredicateSet:
     def names(self) -> frozenset[str]:
         return frozenset(name for predicate in self.predicates for name in predicate.names)
 
-    @property
+    @cached_property
     def sql(self) -> str:
         if self.never:
             return "false"
@@ -148,6 +148,7 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
     """The conjunction of OR predicates. Single literals on one subject become one, alternatives lose the
     values that single literals exclude, and what another OR predicate implies is left out."""
     single: dict[Subject, LiteralPredicate] = {}
+    nulls = _Nulls(frozenset(), frozenset())
     several = list(dict.fromkeys(predicates))
     while True:
         alone = [predicate for predicate in several if len(predicate.literals) < 2]
@@ -165,46 +166,51 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
             if single[subject].values.empty:
                 return NEVER
         several = list(dict.fromkeys(_possible(one, single, nulls) for one in several))
+    alone = [OrPredicate((one,)) for one in single.values() if not nulls.make_true(one)]
     kept: list[OrPredicate] = []
-    alone = [OrPredicate((literal,)) for literal in single.values() if literal.values != ALL]
-    for predicate in sorted((*alone, *several), key=_size_and_text):
-        if any(other.implies(predicate) for other in kept):
-            continue
-        kept = [other for other in kept if not predicate.implies(other)]
-        kept.append(predicate)
-    return PredicateSet(tuple(sorted(kept, key=lambda predicate: predicate.sql)))
+    for predicate in sorted(several, key=lambda predicate: len(predicate.literals)):
+        if not any(other.implies(predicate) for other in kept):
+            kept.append(predicate)
+    return PredicateSet(tuple(sorted((*alone, *kept), key=lambda predicate: predicate.sql)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Nulls:
-    """The columns that are never NULL and those that always are, in the rows that pass."""
+    """The columns of larger expressions that are never NULL, and the columns that always are, in the rows
+    that pass."""
 
     never: frozenset[str]
     always: frozenset[str]
 
     @classmethod
     def of(cls, literals: Collection[LiteralPredicate]) -> _Nulls:
-        never = [strict_names(one.subject) for one in literals if not one.values.null]
-        always = [
-            one.names
-            for one in literals
-            if not one.values.intervals and is_plain_column(one.subject)
-        ]
-        return cls(frozenset().union(*never), frozenset().union(*always))
+        never: set[str] = set()
+        always: set[str] = set()
+        for literal in literals:
+            if is_plain_column(literal.subject):
+                always |= literal.names if not literal.values.intervals else set()
+            elif not literal.values.null:
+                never |= strict_names(literal.subject)
+        return cls(frozenset(never), frozenset(always))
+
+    def make_true(self, literal: LiteralPredicate) -> bool:
+        """Whether the literal says no more than that such a column is not NULL."""
+        if literal.values.intervals != NOT_NULL.intervals:
+            return False
+        is_never = is_plain_column(literal.subject) and literal.names <= self.never
+        return literal.values.null or is_never
 
     def excluded_from(self, literal: LiteralPredicate) -> LiteralPredicate:
         """The literal without the values that these columns exclude."""
         values = literal.values
+        if self.make_true(literal):
+            return LiteralPredicate(literal.subject, ALL)
         if not values.null:
             impossible = not self.always.isdisjoint(strict_names(literal.subject))
             return LiteralPredicate(literal.subject, NOTHING) if impossible else literal
         if is_plain_column(literal.subject) and literal.names <= self.never:
             return LiteralPredicate(literal.subject, Values(values.intervals))
         return literal
-
-
-def _size_and_text(predicate: OrPredicate) -> tuple[int, str]:
-    return len(predicate.literals), predicate.sql
 
 
 def _restrict(single: dict[Subject, LiteralPredicate], literal: LiteralPredicate) -> None:
