@@ -16,7 +16,14 @@ from typing import Final
 
 from weft.algebra.condition.values import ALL, NOT_NULL, NOTHING, Values, intersection, union
 from weft.algebra.predicates.literal import LiteralPredicate, strict_names
-from weft.algebra.predicates.subject import Linear, Subject, is_plain_column
+from weft.algebra.predicates.subject import (
+    COMPARE,
+    Linear,
+    Subject,
+    is_plain_column,
+    subject_of,
+)
+from weft.algebra.scalar import Call, Ref, Scalar
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,7 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
     values that single literals exclude, and what another OR predicate implies is left out."""
     single: dict[Subject, LiteralPredicate] = {}
     nulls = _Nulls(frozenset(), frozenset())
-    several = list(dict.fromkeys(predicates))
+    several = list(dict.fromkeys(one for given in predicates for one in _by_columns(given)))
     while True:
         alone = [predicate for predicate in several if len(predicate.literals) < 2]
         if not alone:
@@ -158,8 +165,7 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
         for predicate in alone:
             if not predicate.literals:
                 return NEVER
-            for literal in _columns_not_null(predicate.literals[0]):
-                _restrict(single, literal)
+            _restrict(single, predicate.literals[0])
         nulls = _Nulls.of(single.values())
         for subject, literal in single.items():
             single[subject] = nulls.excluded_from(literal)
@@ -236,9 +242,21 @@ def _possible(
     return any_of(narrowed)
 
 
-def _columns_not_null(literal: LiteralPredicate) -> list[LiteralPredicate]:
-    """That a sum is not NULL says it of each of its columns."""
-    subject = literal.subject
-    if literal.values == NOT_NULL and isinstance(subject, Linear) and not subject.is_column:
-        return [LiteralPredicate(Linear(((1, ref),)), NOT_NULL) for _, ref in subject.terms]
-    return [literal]
+def _by_columns(predicate: OrPredicate) -> list[OrPredicate]:
+    """That a sum or an order of columns is not NULL, said of each column by itself."""
+    for literal in predicate.literals:
+        columns = _columns(literal.subject) if literal.values == NOT_NULL else ()
+        if columns:
+            others = [other for other in predicate.literals if other is not literal]
+            tests = [LiteralPredicate(subject_of(column), NOT_NULL) for column in columns]
+            return [one for test in tests for one in _by_columns(any_of((*others, test)))]
+    return [predicate]
+
+
+def _columns(subject: Subject) -> tuple[Scalar, ...]:
+    """The columns of a sum, or of an order of two columns; empty for other subjects."""
+    if isinstance(subject, Linear):
+        return () if subject.is_column else tuple(ref for _, ref in subject.terms)
+    if not isinstance(subject, Call) or subject.operator != COMPARE:
+        return ()
+    return subject.arguments if all(isinstance(side, Ref) for side in subject.arguments) else ()
