@@ -11,7 +11,7 @@ restrict are added, as an OR predicate that follows from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,11 +63,9 @@ def truth_values(outcomes: Outcomes) -> Values:
 
 def conjunctive(formula: Formula) -> PredicateSet:
     """The formula as a conjunction of disjunctions."""
-    if isinstance(formula, LiteralPredicate):
-        return all_of([any_of([formula])])
+    if not isinstance(formula, AnyOf):
+        return all_of(_conjuncts(formula))
     sets = [conjunctive(part) for part in formula.parts]
-    if isinstance(formula, AllOf):
-        return all_of(predicate for part in sets for predicate in part.predicates)
     if TRUE in sets:
         return TRUE
     joined = _distributed(sets)
@@ -75,6 +73,17 @@ def conjunctive(formula: Formula) -> PredicateSet:
         return joined
     whole = LiteralPredicate(ordered(formula.scalar), truth_values(formula.outcomes))
     return all_of([any_of([whole]), *_in_common(sets)])
+
+
+def _conjuncts(formula: Formula) -> Iterator[OrPredicate]:
+    """The OR predicates of nested conjunctions."""
+    if isinstance(formula, LiteralPredicate):
+        yield any_of([formula])
+    elif isinstance(formula, AllOf):
+        for part in formula.parts:
+            yield from _conjuncts(part)
+    else:
+        yield from conjunctive(formula).predicates
 
 
 def _distributed(sets: Iterable[PredicateSet]) -> PredicateSet | None:

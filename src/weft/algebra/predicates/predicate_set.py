@@ -16,7 +16,14 @@ from typing import Final
 
 from weft.algebra.condition.values import ALL, NOT_NULL, NOTHING, Values, intersection, union
 from weft.algebra.predicates.literal import LiteralPredicate, strict_names
-from weft.algebra.predicates.subject import Linear, Subject, is_plain_column
+from weft.algebra.predicates.subject import (
+    COMPARE,
+    Linear,
+    Subject,
+    is_plain_column,
+    subject_of,
+)
+from weft.algebra.scalar import Call, Ref, Scalar
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ def any_of(literals: Iterable[LiteralPredicate]) -> OrPredicate:
     return OrPredicate(tuple(sorted(kept, key=lambda literal: literal.sql)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PredicateSet:
     """A conjunction of OR predicates: sorted, none implied by another. Made by `all_of`."""
 
@@ -100,7 +107,7 @@ class PredicateSet:
     def names(self) -> frozenset[str]:
         return frozenset(name for predicate in self.predicates for name in predicate.names)
 
-    @property
+    @cached_property
     def sql(self) -> str:
         if self.never:
             return "false"
@@ -148,7 +155,8 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
     """The conjunction of OR predicates. Single literals on one subject become one, alternatives lose the
     values that single literals exclude, and what another OR predicate implies is left out."""
     single: dict[Subject, LiteralPredicate] = {}
-    several = list(dict.fromkeys(predicates))
+    nulls = _Nulls(frozenset(), frozenset())
+    several = list(dict.fromkeys(one for given in predicates for one in _by_columns(given)))
     while True:
         alone = [predicate for predicate in several if len(predicate.literals) < 2]
         if not alone:
@@ -157,54 +165,58 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
         for predicate in alone:
             if not predicate.literals:
                 return NEVER
-            for literal in _columns_not_null(predicate.literals[0]):
-                _restrict(single, literal)
+            _restrict(single, predicate.literals[0])
         nulls = _Nulls.of(single.values())
         for subject, literal in single.items():
             single[subject] = nulls.excluded_from(literal)
             if single[subject].values.empty:
                 return NEVER
         several = list(dict.fromkeys(_possible(one, single, nulls) for one in several))
+    alone = [OrPredicate((one,)) for one in single.values() if not nulls.make_true(one)]
     kept: list[OrPredicate] = []
-    alone = [OrPredicate((literal,)) for literal in single.values() if literal.values != ALL]
-    for predicate in sorted((*alone, *several), key=_size_and_text):
-        if any(other.implies(predicate) for other in kept):
-            continue
-        kept = [other for other in kept if not predicate.implies(other)]
-        kept.append(predicate)
-    return PredicateSet(tuple(sorted(kept, key=lambda predicate: predicate.sql)))
+    for predicate in sorted(several, key=lambda predicate: len(predicate.literals)):
+        if not any(other.implies(predicate) for other in kept):
+            kept.append(predicate)
+    return PredicateSet(tuple(sorted((*alone, *kept), key=lambda predicate: predicate.sql)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Nulls:
-    """The columns that are never NULL and those that always are, in the rows that pass."""
+    """The columns of larger expressions that are never NULL, and the columns that always are, in the rows
+    that pass."""
 
     never: frozenset[str]
     always: frozenset[str]
 
     @classmethod
     def of(cls, literals: Collection[LiteralPredicate]) -> _Nulls:
-        never = [strict_names(one.subject) for one in literals if not one.values.null]
-        always = [
-            one.names
-            for one in literals
-            if not one.values.intervals and is_plain_column(one.subject)
-        ]
-        return cls(frozenset().union(*never), frozenset().union(*always))
+        never: set[str] = set()
+        always: set[str] = set()
+        for literal in literals:
+            if is_plain_column(literal.subject):
+                always |= literal.names if not literal.values.intervals else set()
+            elif not literal.values.null:
+                never |= strict_names(literal.subject)
+        return cls(frozenset(never), frozenset(always))
+
+    def make_true(self, literal: LiteralPredicate) -> bool:
+        """Whether the literal says no more than that such a column is not NULL."""
+        if literal.values.intervals != NOT_NULL.intervals:
+            return False
+        is_never = is_plain_column(literal.subject) and literal.names <= self.never
+        return literal.values.null or is_never
 
     def excluded_from(self, literal: LiteralPredicate) -> LiteralPredicate:
         """The literal without the values that these columns exclude."""
         values = literal.values
+        if self.make_true(literal):
+            return LiteralPredicate(literal.subject, ALL)
         if not values.null:
             impossible = not self.always.isdisjoint(strict_names(literal.subject))
             return LiteralPredicate(literal.subject, NOTHING) if impossible else literal
         if is_plain_column(literal.subject) and literal.names <= self.never:
             return LiteralPredicate(literal.subject, Values(values.intervals))
         return literal
-
-
-def _size_and_text(predicate: OrPredicate) -> tuple[int, str]:
-    return len(predicate.literals), predicate.sql
 
 
 def _restrict(single: dict[Subject, LiteralPredicate], literal: LiteralPredicate) -> None:
@@ -230,9 +242,21 @@ def _possible(
     return any_of(narrowed)
 
 
-def _columns_not_null(literal: LiteralPredicate) -> list[LiteralPredicate]:
-    """That a sum is not NULL says it of each of its columns."""
-    subject = literal.subject
-    if literal.values == NOT_NULL and isinstance(subject, Linear) and not subject.is_column:
-        return [LiteralPredicate(Linear(((1, ref),)), NOT_NULL) for _, ref in subject.terms]
-    return [literal]
+def _by_columns(predicate: OrPredicate) -> list[OrPredicate]:
+    """That a sum or an order of columns is not NULL, said of each column by itself."""
+    for literal in predicate.literals:
+        columns = _columns(literal.subject) if literal.values == NOT_NULL else ()
+        if columns:
+            others = [other for other in predicate.literals if other is not literal]
+            tests = [LiteralPredicate(subject_of(column), NOT_NULL) for column in columns]
+            return [one for test in tests for one in _by_columns(any_of((*others, test)))]
+    return [predicate]
+
+
+def _columns(subject: Subject) -> tuple[Scalar, ...]:
+    """The columns of a sum, or of an order of two columns; empty for other subjects."""
+    if isinstance(subject, Linear):
+        return () if subject.is_column else tuple(ref for _, ref in subject.terms)
+    if not isinstance(subject, Call) or subject.operator != COMPARE:
+        return ()
+    return subject.arguments if all(isinstance(side, Ref) for side in subject.arguments) else ()
