@@ -109,6 +109,8 @@ def _in_memory(url: sa.URL) -> bool:
 
 
 def _engine(url: sa.URL) -> Engine:
+    if url.drivername == "postgresql":  # without a driver, SQLAlchemy would take an older one
+        url = url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() != "sqlite":
         return sa.create_engine(url, pool_pre_ping=True)
     if _in_memory(url):

@@ -26,11 +26,10 @@ from weft.catalog.database import Database
 from weft.catalog.network import tables
 from weft.catalog.network.literals import (
     ANYTHING,
-    Range,
-    always_row,
     digest,
     literal_rows,
     range_of,
+    ranges_of,
     weaker_ranges,
 )
 from weft.catalog.network.lookups import Asked, Direction, Hit, Kind, hits
@@ -107,12 +106,9 @@ class CatalogIndex:
         scope, predicates = probe
         if not predicates.predicates or predicates.never or scope not in self._subjects:
             return ()
-        # Each predicate of the probe leads to all sets that imply it; the one with most bounds is
-        # likely to lead to the fewest.
-        literals = min(
-            (predicate.literals for predicate in predicates.predicates), key=lambda some: len(some)
-        )
-        asked = [Asked(0, scope, range_of(literal)) for literal in literals]
+        # A set that implies the probe implies each of its predicates, so one of them leads to it.
+        shortest = min(predicates.predicates, key=lambda predicate: len(predicate.literals))
+        asked = [Asked(0, scope, range_of(literal)) for literal in shortest.literals]
         with self._database.reading() as connection:
             found = list(self._hits(connection, _kind(scope), "stronger", asked))
             self._fetch(connection, {hit.predicate_set for hit in found})
@@ -194,7 +190,7 @@ class CatalogIndex:
                 rows[tables.literals] += literal_rows(name, scope, predicate)
             rows[tables.set_members].append({"predicate_set": set_id, "or_predicate": name})
         if not by_id:
-            rows[tables.literals].append(always_row(always, scope))
+            rows[tables.literals] += literal_rows(always, scope, None)
         rows[tables.predicate_sets].append(
             {"id": set_id, "scope": scope, "size": len(by_id), "access": access}
         )
@@ -204,10 +200,9 @@ class CatalogIndex:
 
     def _lead(self, scope: str, access: str, predicate: OrPredicate | None, count: int) -> None:
         """An OR predicate leads to more predicate sets than before, or to fewer."""
-        literals = predicate.literals if predicate is not None else ()
         self._led_by[access] += count
         subjects = self._subjects.setdefault(scope, Counter())
-        for subject in {range_of(literal).subject for literal in literals} or {""}:
+        for subject in {of_literal.subject for of_literal in ranges_of(predicate)}:
             subjects[subject] += count
             if not subjects[subject]:
                 del subjects[subject]
@@ -266,7 +261,9 @@ class CatalogIndex:
                 ors.setdefault(or_id, {})[body] = None
             for or_id, bodies in ors.items():
                 if or_id not in self._or_predicates:
-                    self._or_predicates[or_id] = OrPredicate(tuple(map(_literal, bodies)))
+                    self._or_predicates[or_id] = OrPredicate(
+                        tuple(_literal(body) for body in bodies if body)
+                    )
             self._members |= {name: frozenset(or_ids) for name, or_ids in sets.items()}
 
     def _load(self, connection: Connection) -> None:
@@ -317,6 +314,3 @@ def _insert(connection: Connection, table: sa.Table, rows: list[dict[str, Any]])
     if rows:
         dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
         connection.execute(dialect.insert(table).on_conflict_do_nothing(), rows)
-
-
-__all__ = ["CatalogIndex", "Range"]

@@ -8,6 +8,7 @@ what is found is then decided on the sets themselves.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
@@ -31,7 +32,9 @@ class Range(NamedTuple):
 
 
 ANYTHING = Range("", inf, -inf, 0)
-"""What leads to predicate sets without conditions: all literals of no subject."""
+"""What leads to predicate sets without conditions."""
+NEVER = Range("false", inf, -inf, 0)
+"""What leads to predicate sets that are never true."""
 
 
 def digest(*texts: str) -> str:
@@ -48,7 +51,7 @@ def weaker_ranges(predicate: OrPredicate) -> list[Range]:
     """Where literals are found that an OR predicate may imply. Each of its literals must imply one, so
     the first one leads to all. A literal also implies that the columns it reads are not NULL."""
     if not predicate.literals:
-        return []
+        return [NEVER]
     literal = predicate.literals[0]
     ranges = [range_of(literal)]
     if not literal.values.null:
@@ -82,38 +85,36 @@ def _number(bound: Bound) -> float:
     return float(value)
 
 
-def literal_rows(or_id: str, scope: str, predicate: OrPredicate) -> list[dict[str, Any]]:
-    """An OR predicate as rows, one for each literal."""
+def ranges_of(predicate: OrPredicate | None) -> list[Range]:
+    """Under which an OR predicate is found; None is no condition."""
+    if predicate is None:
+        return [Range("", -inf, inf, 1)]
+    return [range_of(literal) for literal in predicate.literals] or [NEVER]
+
+
+def literal_rows(or_id: str, scope: str, predicate: OrPredicate | None) -> list[dict[str, Any]]:
+    """An OR predicate as rows, one for each literal; one row if there is none."""
+    literals: Sequence[LiteralPredicate | None] = predicate.literals if predicate else ()
     return [
         {
             "or_predicate": or_id,
             "position": position,
             "scope": scope,
-            "left": literal.left,
-            "body": codec.dumps(literal),
-            **range_of(literal)._asdict(),
+            "left": literal.left if literal else "",
+            "body": codec.dumps(literal) if literal else "",
+            **of_literal._asdict(),
             **_operator_and_right(literal),
         }
-        for position, literal in enumerate(predicate.literals)
+        for position, (literal, of_literal) in enumerate(
+            zip(literals or [None], ranges_of(predicate), strict=True)
+        )
     ]
 
 
-def always_row(or_id: str, scope: str) -> dict[str, Any]:
-    """The row that leads to predicate sets without conditions."""
-    return {
-        "or_predicate": or_id,
-        "position": 0,
-        "scope": scope,
-        "left": "",
-        "body": "",
-        **Range("", -inf, inf, 1)._asdict(),
-        "operator": "",
-        "right": "",
-    }
-
-
-def _operator_and_right(literal: LiteralPredicate) -> dict[str, str]:
+def _operator_and_right(literal: LiteralPredicate | None) -> dict[str, str]:
     """The operator and the right side of ARGUS' triple; sets that no single operator describes are IN."""
+    if literal is None:
+        return {"operator": "", "right": ""}
     text, left = literal.sql, literal.left
     values = literal.values
     simple = len(values.intervals) <= 1 and not (values.null and values.intervals)
