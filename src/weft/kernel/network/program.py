@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from weft.algebra import codec
 from weft.algebra.condition.values import Values
@@ -23,9 +24,17 @@ from weft.algebra.network.plan import NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates import Linear, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of
-from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
+from weft.algebra.predicates.slots import (
+    column_name,
+    moved,
+    moved_name,
+    names_in,
+    plain_name,
+    slot_of,
+)
 from weft.algebra.predicates.subject import subject_names
 from weft.algebra.predicates.time_bounds import time_bounds
+from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import is_native
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.network.conditions import Compiler, Conditions
@@ -95,6 +104,17 @@ class PhysicalJoin:
 
 
 @dataclass(frozen=True)
+class Projection:
+    """Output columns over the columns of a node. Queries of one projection are projected together."""
+
+    columns: tuple[OutputColumn, ...]
+    reads: tuple[tuple[str, str], ...]
+    """The columns that they are made of: the query's name, and the node's."""
+    native: bool
+    """Whether the kernel can evaluate all of them."""
+
+
+@dataclass(frozen=True)
 class PhysicalNode:
     """A source or physical join, and all logical nodes on its rows."""
 
@@ -110,30 +130,32 @@ class PhysicalNode:
     """The sides of other joins that its rows come into."""
     stored: tuple[str, ...]
     """The columns of its rows that these joins, and what follows them, read."""
-    outputs: Mapping[str, tuple[str, ...]]
-    """The queries that take their rows from a member."""
+    shown: tuple[tuple[Projection, tuple[tuple[str, str], ...]], ...]
+    """By projection, the queries that show rows of this node, and the members they take them from."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a query makes of its rows."""
+    """Where a query takes its rows, and what it makes of them."""
 
     query: JoinQuery
     node: str
     slots: tuple[int, ...]
-    native: bool
-    """Whether the kernel can evaluate all of its columns."""
+    """The node's slot of every input of the query."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that its output reads, as `slot.column` of the query."""
-        return tuple(
-            sorted(set().union(*(names_in(column.value) for column in self.query.columns)))
+    @cached_property
+    def projection(self) -> Projection:
+        places = dict(enumerate(self.slots))
+        values = [column.value for column in self.query.columns]
+        names = sorted(set().union(*(names_in(value) for value in values)))
+        return Projection(
+            tuple(
+                OutputColumn(column.name, column.type, moved(column.value, places))
+                for column in self.query.columns
+            ),
+            tuple((name, moved_name(name, places)) for name in names),
+            all(is_native(value) for value in values),
         )
-
-    def at_node(self, name: str) -> str:
-        """A column of the query as a column of the node."""
-        return moved_name(name, dict(enumerate(self.slots)))
 
 
 @dataclass(frozen=True)
@@ -189,6 +211,10 @@ class _Compilation:
         """The physical node of every logical one."""
         self._full: dict[str, PredicateSet] = {}
         """All that holds for a logical node's rows, over its slots."""
+        self._outputs = {
+            feed.query: Output(plan.query_by_id[feed.query], feed.node, feed.slots)
+            for feed in plan.feeds
+        }
 
     def program(self) -> Program:
         for node in self._plan.nodes:
@@ -199,21 +225,14 @@ class _Compilation:
         nodes = tuple(
             self._node(draft, inputs, stored[draft.id]) for draft in self._drafts.values()
         )
-        outputs = {
-            feed.query: self._output(feed.query, feed.node, feed.slots) for feed in self._plan.feeds
-        }
         return Program(
             self._plan.version,
             nodes,
-            outputs,
+            self._outputs,
             frozenset(self._plan.stream_by_name),
             self._fed,
             {node.id: node for node in nodes},
         )
-
-    def _output(self, query: str, node: str, slots: tuple[int, ...]) -> Output:
-        bound = self._plan.query_by_id[query]
-        return Output(bound, node, slots, all(is_native(column.value) for column in bound.columns))
 
     def _add(self, node: NetworkNode) -> None:
         if node.kind == "source":
@@ -314,10 +333,9 @@ class _Compilation:
         them, read."""
         stored: dict[str, set[str]] = {draft.id: set() for draft in self._drafts.values()}
         shown: dict[str, set[str]] = {draft.id: set() for draft in self._drafts.values()}
-        for feed in self._plan.feeds:
-            output = self._output(feed.query, feed.node, feed.slots)
-            names = shown[self._physical[feed.node]]
-            names.update(output.at_node(name) for name in output.names)
+        for output in self._outputs.values():
+            names = shown[self._physical[output.node]]
+            names.update(name for _, name in output.projection.reads)
         for draft in reversed(list(self._drafts.values())):
             if not draft.joins:
                 continue
@@ -354,10 +372,10 @@ class _Compilation:
             self._names(node)
             members.append(Member(node.id, parent, on_rows.numbers(node.predicates.predicates)))
         join = self._join(draft, inputs, on_candidates) if draft.joins else None
-        outputs: dict[str, list[str]] = {}
-        for feed in self._plan.feeds:
-            if self._physical[feed.node] == draft.id:
-                outputs.setdefault(feed.node, []).append(feed.query)
+        shown: dict[Projection, list[tuple[str, str]]] = {}
+        for query, output in self._outputs.items():
+            if self._physical[output.node] == draft.id:
+                shown.setdefault(output.projection, []).append((query, output.node))
         stored: set[str] = set()
         if inputs[draft.id]:
             stored |= read
@@ -374,7 +392,7 @@ class _Compilation:
             tuple(members),
             tuple(inputs[draft.id]),
             tuple(sorted(stored)),
-            {node: tuple(queries) for node, queries in outputs.items()},
+            tuple((projection, tuple(queries)) for projection, queries in shown.items()),
         )
 
     def _join(
