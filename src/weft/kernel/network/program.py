@@ -2,8 +2,9 @@
 
 A *physical node* is a source, or one physical join: all join nodes of the same two physical inputs on
 the same keys, whose candidates are searched once. Its *members* are the logical nodes on its rows:
-the source or the join nodes first, then the selections above them. A member is a set of positions
-among the physical node's rows, and a row that no query and no further join wants is dropped at once.
+the source or the join nodes (`roots`), and the selections above them (`families`). A member is a set of
+positions among the physical node's rows; a row that no query and no further join wants is dropped at
+once.
 
 An *input* is one side of a physical join: the rows of a physical node that belong to at least one of its
 `members`, which are the parents of the join nodes. Bit k of a row says that it belongs to member k.
@@ -39,6 +40,7 @@ from weft.algebra.scalar import is_native
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.network.conditions import Compiler, Conditions
 from weft.kernel.network.expiry import Bounds, Lifetime, lifetime
+from weft.kernel.network.families import Family
 from weft.kernel.network.keys import (
     Key,
     KeySide,
@@ -50,16 +52,6 @@ from weft.kernel.network.keys import (
 )
 from weft.kernel.network.rows import STEP, TIME
 from weft.kernel.network.subjects import readable
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A logical node on the rows of a physical node: the positions of its parent (None: of all rows)
-    that pass the tests."""
-
-    node: str
-    parent: str | None
-    tests: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +117,10 @@ class PhysicalNode:
     """The tests of its members, on its rows."""
     candidate_conditions: Conditions
     """Of a join: the tests of keys and join nodes, on candidates."""
-    members: tuple[Member, ...]
+    roots: tuple[str, ...]
+    """The source nodes or join nodes."""
+    families: tuple[Family, ...]
+    """The selections above them, those of a parent before those of its children."""
     inputs: tuple[Input, ...]
     """The sides of other joins that its rows come into."""
     stored: tuple[str, ...]
@@ -194,8 +189,9 @@ class _Draft:
 
     id: str
     relations: tuple[str, ...]
-    joins: list[NetworkNode]
-    selections: list[NetworkNode]
+    roots: list[str] = field(default_factory=list)
+    joins: list[NetworkNode] = field(default_factory=list)
+    selections: list[NetworkNode] = field(default_factory=list)
     left: str = ""
     right: str = ""
     left_slots: int = 0
@@ -237,10 +233,10 @@ class _Compilation:
     def _add(self, node: NetworkNode) -> None:
         if node.kind == "source":
             relation = node.relations[0]
-            draft = self._drafts.setdefault(relation, _Draft(relation, (relation,), [], []))
+            draft = self._drafts.setdefault(relation, _Draft(relation, (relation,)))
             self._physical[node.id] = relation
             self._full[node.id] = node.predicates
-            draft.selections.append(node)
+            draft.roots.append(node.id)
         elif node.kind == "selection":
             physical = self._physical[node.parents[0]]
             self._physical[node.id] = physical
@@ -262,7 +258,7 @@ class _Compilation:
         id_ = f"join-{codec.digest([left, right, left_slots, right_slots, text], 16)}"
         draft = self._drafts.get(id_)
         if draft is None:
-            draft = _Draft(id_, node.relations, [], [], left, right, left_slots)
+            draft = _Draft(id_, node.relations, left=left, right=right, left_slots=left_slots)
             self._drafts[id_] = draft
         if chosen is not None:
             sets = [range_subjects(join.predicates, left_slots)[chosen] for join in draft.joins]
@@ -273,6 +269,7 @@ class _Compilation:
             except NeedsSpark as reason:
                 raise self._unreadable(node, reason) from reason
         draft.joins.append(node)
+        draft.roots.append(node.id)
         self._physical[node.id] = id_
         shifted = {slot: slot + left_slots for slot in range(right_slots)}
         self._full[node.id] = all_of(
@@ -366,11 +363,12 @@ class _Compilation:
         self, draft: _Draft, inputs: Mapping[str, list[Input]], read: set[str]
     ) -> PhysicalNode:
         on_rows, on_candidates = Compiler(), Compiler()
-        members = [Member(node.id, None, ()) for node in draft.joins]
+        families: dict[str, list[NetworkNode]] = {}
         for node in draft.selections:
-            parent = node.parents[0] if node.parents else None
             self._names(node)
-            members.append(Member(node.id, parent, on_rows.numbers(node.predicates.predicates)))
+            families.setdefault(node.parents[0], []).append(node)
+        tests = {node.id: on_rows.numbers(node.predicates.predicates) for node in draft.selections}
+        conditions = on_rows.compiled()
         join = self._join(draft, inputs, on_candidates) if draft.joins else None
         shown: dict[Projection, list[tuple[str, str]]] = {}
         for query, output in self._outputs.items():
@@ -387,9 +385,18 @@ class _Compilation:
             draft.id,
             draft.relations,
             join,
-            on_rows.compiled(),
+            conditions,
             on_candidates.compiled(),
-            tuple(members),
+            tuple(draft.roots),
+            tuple(
+                Family(
+                    parent,
+                    tuple(node.id for node in nodes),
+                    conditions,
+                    tuple(tests[node.id] for node in nodes),
+                )
+                for parent, nodes in families.items()
+            ),
             tuple(inputs[draft.id]),
             tuple(sorted(stored)),
             tuple((projection, tuple(queries)) for projection, queries in shown.items()),

@@ -238,7 +238,7 @@ class _Step:
                 inside = above[(above >= start) & (above < start + part.count)]
                 admitted_here = np.zeros(part.count, bool)
                 admitted_here[inside - start] = True
-            self._absorb(node, part, {}, admitted_here, wanted)
+            self._absorb(node, part, dict.fromkeys(node.roots), admitted_here, wanted)
         self._keep(node, wanted)
 
     def _join(self, node: PhysicalNode) -> None:
