@@ -232,12 +232,39 @@ class Evaluation:
         self.rows = rows
         self._conditions, self._ansi = conditions, ansi
         self._regions: dict[int, Array] = {}
+        self._by_region: dict[int, Array] = {}
+        self._whole: tuple[Evaluation, Array] | None = None
+
+    def within(self, chosen: Array | None) -> Evaluation:
+        """The same conditions over some of the rows."""
+        if chosen is None:
+            return self
+        part = Evaluation(self._conditions, View(self.rows, chosen), ansi=self._ansi)
+        part._whole = (self, chosen)
+        return part
 
     def regions(self, subject: int) -> Array:
         """The region of every row."""
         if subject not in self._regions:
-            self._regions[subject] = self._conditions.regions[subject].of(self.rows, self._ansi)
+            if self._whole is not None:
+                whole, chosen = self._whole
+                regions = whole.regions(subject)[chosen]
+            else:
+                regions = self._conditions.regions[subject].of(self.rows, self._ansi)
+            self._regions[subject] = regions
         return self._regions[subject]
+
+    def by_region(self, subject: int) -> Array:
+        """The positions of all rows in the order of their regions."""
+        if subject not in self._by_region:
+            self._by_region[subject] = np.argsort(self.regions(subject), kind="stable")
+        return self._by_region[subject]
+
+    def starts(self, subject: int) -> Array:
+        """In this order, where each region begins, and where the last one ends."""
+        regions = self._conditions.regions[subject].null + 1
+        counts = np.bincount(self.regions(subject), minlength=regions)
+        return np.concatenate([[0], np.cumsum(counts)])
 
     def filtered(self, tests: Iterable[int], chosen: Array | None = None) -> Array | None:
         """The positions, of those chosen, whose rows pass all tests. None is all rows."""

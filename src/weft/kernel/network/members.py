@@ -58,25 +58,27 @@ def selected(
     program: Program,
     node: PhysicalNode,
     rows: Rows,
-    roots: Mapping[str, Array | None],
+    roots: Positions,
     *,
     ansi: bool,
 ) -> dict[str, Array | None]:
-    """The rows of every logical node. `roots` has those of the join nodes."""
-    evaluation = Evaluation(node.conditions, rows, ansi=ansi)
+    """The rows of every logical node. `roots` has those of the source or the join nodes."""
+    whole = Evaluation(node.conditions, rows, ansi=ansi)
     positions = dict(roots)
-    for member in node.members:
-        if member.node in roots:
+    for family in node.families:
+        if family.parent not in positions:
             continue
-        if member.parent is not None and member.parent not in positions:
-            continue
-        if member.parent is None and node.join is not None:
-            continue
-        chosen = positions[member.parent] if member.parent is not None else None
-        with _blamed(program, [member.node]):
-            chosen = evaluation.filtered(member.tests, chosen)
-        if (rows.count if chosen is None else len(chosen)) > 0:
-            positions[member.node] = chosen
+        above = positions[family.parent]
+        evaluation = whole.within(above)
+        for place, start, tests in family.starts(evaluation):
+            with _blamed(program, [family.nodes[place]]):
+                chosen = evaluation.filtered(tests, start)
+            if (evaluation.rows.count if chosen is None else len(chosen)) == 0:
+                continue
+            if chosen is None or above is None:
+                positions[family.nodes[place]] = above if chosen is None else chosen
+            else:
+                positions[family.nodes[place]] = above[chosen]
     return positions
 
 

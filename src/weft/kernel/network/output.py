@@ -20,7 +20,7 @@ from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.column import to_arrow
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import NeedsSpark
-from weft.kernel.network.program import Output
+from weft.kernel.network.program import Output, Projection
 from weft.kernel.network.rows import STEP, Rows
 
 ROW: Final = "#row"
@@ -33,19 +33,6 @@ class Matches:
 
     table: pa.Table
     raw: bool
-
-
-class Shown:
-    """The columns of some rows as Arrow arrays, each made once for all queries that show it."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        self._arrays: dict[str, pa.Array] = {}
-
-    def column(self, name: str) -> pa.Array:
-        if name not in self._arrays:
-            self._arrays[name] = to_arrow(self.rows.column(name))
-        return self._arrays[name]
 
 
 def visible(
@@ -66,26 +53,28 @@ def visible(
     return chosen
 
 
-def matches_of(output: Output, shown: Shown, chosen: Array | None, *, ansi: bool) -> Matches:
-    """What the query shows of the chosen rows."""
-    count = shown.rows.count if chosen is None else len(chosen)
-    positions = None if chosen is None else pa.array(chosen)
+def projected(projection: Projection, rows: Rows, chosen: Array | None, *, ansi: bool) -> Matches:
+    """What queries show of the chosen rows."""
+    count = rows.count if chosen is None else len(chosen)
+    arrays: dict[str, pa.Array] = {}
 
     def column(name: str) -> pa.Array:
-        values = shown.column(output.at_node(name))
-        return values if positions is None else values.take(positions)
+        if name not in arrays:
+            values = rows.column(name)
+            arrays[name] = to_arrow(values if chosen is None else values.take(chosen))
+        return arrays[name]
 
-    if output.native:
+    if projection.native:
         try:
-            arrays = [
+            values = [
                 _typed(scalars.evaluate(entry.value, column, count, ansi=ansi), entry.type)
-                for entry in output.query.columns
+                for entry in projection.columns
             ]
-            names = [entry.name for entry in output.query.columns]
-            return Matches(pa.Table.from_arrays(arrays, names), raw=False)
+            names = [entry.name for entry in projection.columns]
+            return Matches(pa.Table.from_arrays(values, names), raw=False)
         except NeedsSpark:
             pass
-    columns = {name: column(name) for name in output.names}
+    columns = {name: column(at_node) for name, at_node in projection.reads}
     # A table without columns would have no rows.
     return Matches(pa.table(columns or {ROW: pa.nulls(count)}), raw=True)
 

@@ -2,8 +2,9 @@
 
 A *physical node* is a source, or one physical join: all join nodes of the same two physical inputs on
 the same keys, whose candidates are searched once. Its *members* are the logical nodes on its rows:
-the source or the join nodes first, then the selections above them. A member is a set of positions
-among the physical node's rows, and a row that no query and no further join wants is dropped at once.
+the source or the join nodes (`roots`), and the selections above them (`families`). A member is a set of
+positions among the physical node's rows; a row that no query and no further join wants is dropped at
+once.
 
 An *input* is one side of a physical join: the rows of a physical node that belong to at least one of its
 `members`, which are the parents of the join nodes. Bit k of a row says that it belongs to member k.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from weft.algebra import codec
 from weft.algebra.condition.values import Values
@@ -23,13 +25,22 @@ from weft.algebra.network.plan import NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates import Linear, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of
-from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
+from weft.algebra.predicates.slots import (
+    column_name,
+    moved,
+    moved_name,
+    names_in,
+    plain_name,
+    slot_of,
+)
 from weft.algebra.predicates.subject import subject_names
 from weft.algebra.predicates.time_bounds import time_bounds
+from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import is_native
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.network.conditions import Compiler, Conditions
 from weft.kernel.network.expiry import Bounds, Lifetime, lifetime
+from weft.kernel.network.families import Family
 from weft.kernel.network.keys import (
     Key,
     KeySide,
@@ -41,16 +52,6 @@ from weft.kernel.network.keys import (
 )
 from weft.kernel.network.rows import STEP, TIME
 from weft.kernel.network.subjects import readable
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A logical node on the rows of a physical node: the positions of its parent (None: of all rows)
-    that pass the tests."""
-
-    node: str
-    parent: str | None
-    tests: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,17 @@ class PhysicalJoin:
 
 
 @dataclass(frozen=True)
+class Projection:
+    """Output columns over the columns of a node. Queries of one projection are projected together."""
+
+    columns: tuple[OutputColumn, ...]
+    reads: tuple[tuple[str, str], ...]
+    """The columns that they are made of: the query's name, and the node's."""
+    native: bool
+    """Whether the kernel can evaluate all of them."""
+
+
+@dataclass(frozen=True)
 class PhysicalNode:
     """A source or physical join, and all logical nodes on its rows."""
 
@@ -105,35 +117,40 @@ class PhysicalNode:
     """The tests of its members, on its rows."""
     candidate_conditions: Conditions
     """Of a join: the tests of keys and join nodes, on candidates."""
-    members: tuple[Member, ...]
+    roots: tuple[str, ...]
+    """The source nodes or join nodes."""
+    families: tuple[Family, ...]
+    """The selections above them, those of a parent before those of its children."""
     inputs: tuple[Input, ...]
     """The sides of other joins that its rows come into."""
     stored: tuple[str, ...]
     """The columns of its rows that these joins, and what follows them, read."""
-    outputs: Mapping[str, tuple[str, ...]]
-    """The queries that take their rows from a member."""
+    shown: tuple[tuple[Projection, tuple[tuple[str, str], ...]], ...]
+    """By projection, the queries that show rows of this node, and the members they take them from."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a query makes of its rows."""
+    """Where a query takes its rows, and what it makes of them."""
 
     query: JoinQuery
     node: str
     slots: tuple[int, ...]
-    native: bool
-    """Whether the kernel can evaluate all of its columns."""
+    """The node's slot of every input of the query."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that its output reads, as `slot.column` of the query."""
-        return tuple(
-            sorted(set().union(*(names_in(column.value) for column in self.query.columns)))
+    @cached_property
+    def projection(self) -> Projection:
+        places = dict(enumerate(self.slots))
+        values = [column.value for column in self.query.columns]
+        names = sorted(set().union(*(names_in(value) for value in values)))
+        return Projection(
+            tuple(
+                OutputColumn(column.name, column.type, moved(column.value, places))
+                for column in self.query.columns
+            ),
+            tuple((name, moved_name(name, places)) for name in names),
+            all(is_native(value) for value in values),
         )
-
-    def at_node(self, name: str) -> str:
-        """A column of the query as a column of the node."""
-        return moved_name(name, dict(enumerate(self.slots)))
 
 
 @dataclass(frozen=True)
@@ -172,8 +189,9 @@ class _Draft:
 
     id: str
     relations: tuple[str, ...]
-    joins: list[NetworkNode]
-    selections: list[NetworkNode]
+    roots: list[str] = field(default_factory=list)
+    joins: list[NetworkNode] = field(default_factory=list)
+    selections: list[NetworkNode] = field(default_factory=list)
     left: str = ""
     right: str = ""
     left_slots: int = 0
@@ -189,6 +207,10 @@ class _Compilation:
         """The physical node of every logical one."""
         self._full: dict[str, PredicateSet] = {}
         """All that holds for a logical node's rows, over its slots."""
+        self._outputs = {
+            feed.query: Output(plan.query_by_id[feed.query], feed.node, feed.slots)
+            for feed in plan.feeds
+        }
 
     def program(self) -> Program:
         for node in self._plan.nodes:
@@ -199,29 +221,22 @@ class _Compilation:
         nodes = tuple(
             self._node(draft, inputs, stored[draft.id]) for draft in self._drafts.values()
         )
-        outputs = {
-            feed.query: self._output(feed.query, feed.node, feed.slots) for feed in self._plan.feeds
-        }
         return Program(
             self._plan.version,
             nodes,
-            outputs,
+            self._outputs,
             frozenset(self._plan.stream_by_name),
             self._fed,
             {node.id: node for node in nodes},
         )
 
-    def _output(self, query: str, node: str, slots: tuple[int, ...]) -> Output:
-        bound = self._plan.query_by_id[query]
-        return Output(bound, node, slots, all(is_native(column.value) for column in bound.columns))
-
     def _add(self, node: NetworkNode) -> None:
         if node.kind == "source":
             relation = node.relations[0]
-            draft = self._drafts.setdefault(relation, _Draft(relation, (relation,), [], []))
+            draft = self._drafts.setdefault(relation, _Draft(relation, (relation,)))
             self._physical[node.id] = relation
             self._full[node.id] = node.predicates
-            draft.selections.append(node)
+            draft.roots.append(node.id)
         elif node.kind == "selection":
             physical = self._physical[node.parents[0]]
             self._physical[node.id] = physical
@@ -243,7 +258,7 @@ class _Compilation:
         id_ = f"join-{codec.digest([left, right, left_slots, right_slots, text], 16)}"
         draft = self._drafts.get(id_)
         if draft is None:
-            draft = _Draft(id_, node.relations, [], [], left, right, left_slots)
+            draft = _Draft(id_, node.relations, left=left, right=right, left_slots=left_slots)
             self._drafts[id_] = draft
         if chosen is not None:
             sets = [range_subjects(join.predicates, left_slots)[chosen] for join in draft.joins]
@@ -254,6 +269,7 @@ class _Compilation:
             except NeedsSpark as reason:
                 raise self._unreadable(node, reason) from reason
         draft.joins.append(node)
+        draft.roots.append(node.id)
         self._physical[node.id] = id_
         shifted = {slot: slot + left_slots for slot in range(right_slots)}
         self._full[node.id] = all_of(
@@ -314,10 +330,9 @@ class _Compilation:
         them, read."""
         stored: dict[str, set[str]] = {draft.id: set() for draft in self._drafts.values()}
         shown: dict[str, set[str]] = {draft.id: set() for draft in self._drafts.values()}
-        for feed in self._plan.feeds:
-            output = self._output(feed.query, feed.node, feed.slots)
-            names = shown[self._physical[feed.node]]
-            names.update(output.at_node(name) for name in output.names)
+        for output in self._outputs.values():
+            names = shown[self._physical[output.node]]
+            names.update(name for _, name in output.projection.reads)
         for draft in reversed(list(self._drafts.values())):
             if not draft.joins:
                 continue
@@ -348,16 +363,17 @@ class _Compilation:
         self, draft: _Draft, inputs: Mapping[str, list[Input]], read: set[str]
     ) -> PhysicalNode:
         on_rows, on_candidates = Compiler(), Compiler()
-        members = [Member(node.id, None, ()) for node in draft.joins]
+        families: dict[str, list[NetworkNode]] = {}
         for node in draft.selections:
-            parent = node.parents[0] if node.parents else None
             self._names(node)
-            members.append(Member(node.id, parent, on_rows.numbers(node.predicates.predicates)))
+            families.setdefault(node.parents[0], []).append(node)
+        tests = {node.id: on_rows.numbers(node.predicates.predicates) for node in draft.selections}
+        conditions = on_rows.compiled()
         join = self._join(draft, inputs, on_candidates) if draft.joins else None
-        outputs: dict[str, list[str]] = {}
-        for feed in self._plan.feeds:
-            if self._physical[feed.node] == draft.id:
-                outputs.setdefault(feed.node, []).append(feed.query)
+        shown: dict[Projection, list[tuple[str, str]]] = {}
+        for query, output in self._outputs.items():
+            if self._physical[output.node] == draft.id:
+                shown.setdefault(output.projection, []).append((query, output.node))
         stored: set[str] = set()
         if inputs[draft.id]:
             stored |= read
@@ -369,12 +385,21 @@ class _Compilation:
             draft.id,
             draft.relations,
             join,
-            on_rows.compiled(),
+            conditions,
             on_candidates.compiled(),
-            tuple(members),
+            tuple(draft.roots),
+            tuple(
+                Family(
+                    parent,
+                    tuple(node.id for node in nodes),
+                    conditions,
+                    tuple(tests[node.id] for node in nodes),
+                )
+                for parent, nodes in families.items()
+            ),
             tuple(inputs[draft.id]),
             tuple(sorted(stored)),
-            {node: tuple(queries) for node, queries in outputs.items()},
+            tuple((projection, tuple(queries)) for projection, queries in shown.items()),
         )
 
     def _join(

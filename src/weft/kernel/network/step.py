@@ -31,8 +31,8 @@ from weft.kernel.network.candidates import Block, blocks
 from weft.kernel.network.distinct import Emitted, fresh
 from weft.kernel.network.history import Chunk, InputId
 from weft.kernel.network.members import input_bits, matches, selected
-from weft.kernel.network.output import Shown, matches_of, visible
-from weft.kernel.network.program import PhysicalNode, Program
+from weft.kernel.network.output import projected, visible
+from weft.kernel.network.program import PhysicalNode, Program, Projection
 from weft.kernel.network.rows import TIME, ColumnRows, Pairs, Rows, Segment, TableRows, View
 from weft.kernel.network.state import EMITTED, State, emitted_table
 
@@ -238,7 +238,7 @@ class _Step:
                 inside = above[(above >= start) & (above < start + part.count)]
                 admitted_here = np.zeros(part.count, bool)
                 admitted_here[inside - start] = True
-            self._absorb(node, part, {}, admitted_here, wanted)
+            self._absorb(node, part, dict.fromkeys(node.roots), admitted_here, wanted)
         self._keep(node, wanted)
 
     def _join(self, node: PhysicalNode) -> None:
@@ -310,20 +310,44 @@ class _Step:
     def _show(
         self, node: PhysicalNode, rows: Rows, positions: Mapping[str, Array | None], used: Array
     ) -> None:
-        shown = Shown(rows)
-        for member, queries in node.outputs.items():
-            if member not in positions:
-                continue
-            for query in queries:
-                output = self._program.outputs[query]
+        """What queries see of a block of rows. Those with the same columns are projected together."""
+        for projection, viewers in node.shown:
+            parts: list[tuple[str, Array | None]] = []
+            for query, member in viewers:
+                if member not in positions:
+                    continue
                 chosen = positions[member]
                 if query in self._from_steps:
+                    output = self._program.outputs[query]
                     chosen = visible(output, rows, chosen, self._from_steps[query])
-                if chosen is not None and not len(chosen):
-                    continue
-                used[slice(None) if chosen is None else chosen] = True
-                new = matches_of(output, shown, chosen, ansi=self._limits.ansi)
-                (self._raw if new.raw else self._results).setdefault(query, []).append(new.table)
+                if chosen is None or len(chosen):
+                    parts.append((query, chosen))
+            if parts:
+                self._project(projection, rows, parts, used)
+
+    def _project(
+        self,
+        projection: Projection,
+        rows: Rows,
+        parts: Sequence[tuple[str, Array | None]],
+        used: Array,
+    ) -> None:
+        everything = np.arange(rows.count) if len(parts) > 1 else None
+        places = [everything if chosen is None else chosen for _, chosen in parts]
+        chosen = np.concatenate([*places]) if len(parts) > 1 else places[0]
+        used[slice(None) if chosen is None else chosen] = True
+        new = projected(projection, rows, chosen, ansi=self._limits.ansi)
+        if new.raw and projection.native and len(parts) > 1:
+            # Only Spark knows what one of these queries shows: the others need not wait for it.
+            for part in parts:
+                self._project(projection, rows, [part], used)
+            return
+        start = 0
+        for (query, _), place in zip(parts, places, strict=True):
+            count = rows.count if place is None else len(place)
+            table = new.table.slice(start, count) if len(parts) > 1 else new.table
+            (self._raw if new.raw else self._results).setdefault(query, []).append(table)
+            start += count
 
     def _keep(self, node: PhysicalNode, wanted: list[tuple[Rows, dict[InputId, Array]]]) -> None:
         """The node's new chunk, and what is stored of a join."""
