@@ -7,8 +7,8 @@ join node by statements of its own. `by_node` runs a network that way: each join
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,11 @@ import pyarrow.compute as pc
 
 from weft.algebra.network.plan import NetworkPlan
 from weft.experiments.argus.inputs import Inputs
-from weft.kernel.network import advance, program, restored
+from weft.kernel.network import State, advance, program
 from weft.kernel.network.rows import STEP, TIME
+
+_BEFORE_ALL: Final = -(1 << 62)
+"""A watermark that admits every row."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,16 @@ class Executed:
 def execute(inputs: Inputs, plan: NetworkPlan, *, by_node: bool = False) -> Executed:
     """Load the history, run all increments."""
     compiled = program(plan, merged=not by_node)
-    history = delta(inputs.history, 0)
     before = watermark_after(inputs.history, inputs)
-    state = restored(compiled, {inputs.stream: [history]}, watermark=before)
-    loaded = state
+    loaded = advance(
+        compiled,
+        State.empty(compiled),
+        {inputs.stream: delta(inputs.history, 0)},
+        _BEFORE_ALL,
+        before,
+        {},
+    ).state
+    state = loaded
     seconds, results, candidates = [], 0, 0
     for number, rows in enumerate(inputs.increments, 1):
         table = delta(rows, number)
@@ -64,11 +73,6 @@ def execute(inputs: Inputs, plan: NetworkPlan, *, by_node: bool = False) -> Exec
         loaded.rows,
         loaded.nbytes,
     )
-
-
-def alone(inputs: Inputs, plans: Sequence[NetworkPlan]) -> list[Executed]:
-    """Each plan by itself."""
-    return [execute(inputs, plan) for plan in plans]
 
 
 def delta(rows: pa.Table, step: int) -> pa.Table:

@@ -74,7 +74,12 @@ def bound(queries: Sequence[JoinSql], schema: StreamSchema) -> tuple[JoinQuery, 
     joins = []
     for query in queries:
         result = bind(
-            query.name, query.sql, {schema.name: schema}, _NoAnalyzer(), query_id=query.name
+            query.name,
+            query.sql,
+            {schema.name: schema},
+            _NoAnalyzer(),
+            query_id=query.name,
+            time_zone="UTC",
         )
         if not isinstance(result, JoinQuery):
             raise ValueError(f"{query.name} is not bound as a join query: {result}")
