@@ -25,11 +25,12 @@ from weft.runtime.api.weft import Weft
 @dataclass
 class Verdict:
     """What a check found. `fallbacks` says for each query that runs alone why, what to write
-    instead, and what it costs."""
+    instead, and what it costs; `warnings` what should be known of a query that is shared."""
 
     problems: list[Problem] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
     fallbacks: dict[str, str] = field(default_factory=dict)
+    warnings: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -38,6 +39,9 @@ class Verdict:
             "shared": self.shared,
             "fallbacks": [
                 {"query": query, "reason": detail} for query, detail in self.fallbacks.items()
+            ],
+            "warnings": [
+                {"query": query, "warning": detail} for query, detail in self.warnings.items()
             ],
         }
 
@@ -62,6 +66,8 @@ def check(
             print(f", {alone} {'runs' if alone == 1 else 'run'} alone" if alone else "")
             for query, detail in verdict.fallbacks.items():
                 print(f"  {query} runs alone: {detail}")
+            for query, detail in verdict.warnings.items():
+                print(f"  {query}: {detail}")
     if verdict.problems:
         raise typer.Exit(1)
 
@@ -99,6 +105,8 @@ def bind_all(weft: Weft, queries: Sequence[QueryFile]) -> Verdict:
             verdict.fallbacks[query.name] = handle.detail
         else:
             verdict.shared.append(query.name)
+            if handle.detail:
+                verdict.warnings[query.name] = handle.detail
     return verdict
 
 

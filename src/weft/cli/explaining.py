@@ -75,6 +75,7 @@ def explain(
         explanation = ran or _drafted(project, files, record)
     shown = explain_plans(explanation.plans, explanation.fallbacks, query, rate=rate)
     shown = shown.with_measured(explanation.measured)
+    shown = shown.with_network(explanation.network, explanation.network_measured)
     if record is not None:
         shown = shown.with_statistics(record.statistics())
     if svg is not None:
@@ -91,7 +92,7 @@ def explain(
 
 def _analyzed(record: Recorded | None, project: Project) -> Explanation:
     """The plan that ran last, and what it counted."""
-    plans = [log.plan(last.plan_version) for log, last in record.commits()] if record else []
+    plans = record.plans() if record is not None else []
     if record is None or not plans:
         detail = f"'{project.name}' has not run yet: there is nothing to analyze"
         raise ProjectError("PROJECT", detail=detail)
@@ -101,7 +102,8 @@ def _analyzed(record: Recorded | None, project: Project) -> Explanation:
         if query.status == FALLBACK
     ]
     plans = [plan for plan in plans if plan.queries]
-    return explain_plans(plans, notes).with_measured(record.measured())
+    explanation = explain_plans(plans, notes).with_measured(record.measured())
+    return explanation.with_network(record.network(), record.network_measured())
 
 
 def _snapshot(
@@ -116,15 +118,17 @@ def _snapshot(
         return None
     if not all(same_query(query.sql, wanted[name]) for name, query in live.items()):
         return None
-    plans = [log.plan(last.plan_version) for log, last in record.commits()]
+    plans, network = record.plans(), record.network()
     planned = {query.id for plan in plans for query in plan.queries}
+    planned |= {query.id for query in network.queries} if network is not None else set()
     if planned != {query.id for query in live.values() if query.status == ACTIVE}:
         return None
     fallbacks = [query for query in live.values() if query.status == FALLBACK]
     if fallbacks and len(project.streams) > 1:
         return None
     notes = [FallbackNote(query.name, _only_stream(project), query.detail) for query in fallbacks]
-    return explain_plans([plan for plan in plans if plan.queries], notes)
+    shared = [plan for plan in plans if plan.queries]
+    return explain_plans(shared, notes, network=network)
 
 
 def _drafted(project: Project, files: list[QueryFile], record: Recorded | None) -> Explanation:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.query import Query
 from weft.catalog.store import QUARANTINED, REJECTED, QueryRecord
 from weft.cli.completing import Folder, query_names
@@ -26,6 +27,7 @@ from weft.errors import CatalogError, RunError, WeftError
 from weft.kernel.windows.program import family
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.fallbacks.log import FallbackLog
+from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.sinks.reading import QueryResults, read_steadily
 
 _SHOWN = 20
@@ -102,17 +104,21 @@ def _stored(record: Recorded, registered: QueryRecord) -> pa.Table:
     return pa.table({}) if bound is None else read_steadily(lambda: _shared(*bound))
 
 
-def _bound_anew(record: Recorded, registered: QueryRecord) -> tuple[StreamLog, Query] | None:
+def _bound_anew(
+    record: Recorded, registered: QueryRecord
+) -> tuple[StreamLog, Query | JoinQuery] | None:
     """A shared query that failed so long ago that no plan holds it; None if only Spark can tell."""
     name, sql = registered.name, registered.sql
     try:
         query = bound_unaided(record, record.project, name, sql, query_id=registered.id)
     except WeftError:  # it is rejected, and its record says why
         return None
-    return None if query is None else (record.log(query.stream), query)
+    if query is None:
+        return None
+    return record.log(NETWORK_LOG if isinstance(query, JoinQuery) else query.stream), query
 
 
-def _shared(log: StreamLog, query: Query) -> pa.Table:
+def _shared(log: StreamLog, query: Query | JoinQuery) -> pa.Table:
     wanted = family(query.output_types)
     files = [entry for entry in log.result_files() if entry["family"] == wanted]
     names = [column.name for column in query.columns]

@@ -93,8 +93,7 @@ def described(files: list[QueryFile], live: list[QueryRecord]) -> list[dict[str,
 
 def _counting_rows(record: Recorded | None) -> set[str]:
     """The queries over windows of rows, for which row numbers stand where others have times."""
-    commits = record.commits() if record is not None else ()
-    plans = (log.plan(last.plan_version) for log, last in commits)
+    plans = record.plans() if record is not None else []
     return {query.name for plan in plans for query in plan.queries if query.counts_rows}
 
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from weft.algebra.network.plan import NetworkPlan
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.numbered import numbered_name
+from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.cli.project.folder import Project
-from weft.explain import Measured
+from weft.explain import Measured, NetworkMeasured, NodeMeasured
 from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.checkpoint.identity import open_checkpoint
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.stats import StreamStatistics
 
 _SQLITE = "sqlite:///"
@@ -44,19 +48,31 @@ class Recorded:
         return self._logs[stream]
 
     def commits(self) -> Iterator[tuple[StreamLog, Commit]]:
-        """The last commit of every stream, and of its row windows, that has one."""
+        """The last commit of every stream, and of its row windows, that has one. The network of join
+        queries is apart."""
         for stream in self.project.streams:
             for name in (stream.name, numbered_name(stream.name)):
                 last = self.log(name).last()
                 if last is not None:
                     yield self.log(name), last
 
-    def bound(self, record: QueryRecord) -> tuple[StreamLog, Query] | None:
+    def plans(self) -> list[SharedPlan]:
+        """The plans of windowed aggregates that ran last."""
+        return [log.plan(last.plan_version) for log, last in self.commits()]
+
+    def network(self) -> NetworkPlan | None:
+        """The network of join queries that ran last."""
+        log = self.log(NETWORK_LOG)
+        last = log.last()
+        return log.network(last.plan_version) if last is not None else None
+
+    def bound(self, record: QueryRecord) -> tuple[StreamLog, Query | JoinQuery] | None:
         """A shared query as the latest plan that has it holds it; None before its first micro-batch.
         A quarantined one is in no new plan, and old plans are deleted some time later."""
-        for log, _ in self.commits():
+        logs = [log for log, _ in self.commits()]
+        for log in (*logs, self.log(NETWORK_LOG)):
             for version in reversed(log.plan_versions()):
-                query = log.plan(version).query_by_id.get(record.id)
+                query = log.any_plan(version).query_by_id.get(record.id)
                 if query is not None:
                     return log, query
         return None
@@ -64,6 +80,11 @@ class Recorded:
     def measured(self) -> list[Measured]:
         """What the last commits counted."""
         return [_measured(log.stream, last) for log, last in self.commits()]
+
+    def network_measured(self) -> NetworkMeasured | None:
+        """What the network's last commit counted."""
+        last = self.log(NETWORK_LOG).last()
+        return _network_measured(last) if last is not None else None
 
     def statistics(self) -> dict[str, StreamStatistics]:
         """What is known of the streams that ran."""
@@ -111,4 +132,21 @@ def _measured(stream: str, last: Commit) -> Measured:
         operations={
             level: metrics[level] for level in ("level1", "level2", "level3") if level in metrics
         },
+    )
+
+
+def _network_measured(last: Commit) -> NetworkMeasured:
+    metrics = last.metrics
+    rows, history = metrics.get("nodes", {}), metrics.get("history", {})
+    return NetworkMeasured(
+        steps=last.sequence + 1,
+        rows=metrics.get("rows", 0),
+        results=metrics.get("results", 0),
+        late_rows=metrics.get("late_rows", 0),
+        watermark=last.mark,
+        nodes={
+            node: NodeMeasured(rows.get(node, 0), *history.get(node, (0, 0)))
+            for node in {**rows, **history}
+        },
+        seconds=metrics.get("seconds"),
     )

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import typer
 
-from weft.catalog.store import QueryRecord, check_name
+from weft.algebra.network.bounds import warning
+from weft.algebra.network.query import JoinQuery
+from weft.catalog.store import ACTIVE, QueryRecord, check_name
 from weft.cli.completing import Folder, query_names
 from weft.cli.output import Verbose
 from weft.cli.project.folder import Project, load
@@ -48,17 +50,21 @@ def register(
     record = recorded(project)
     if record is not None and any(live.name == name for live in record.live()):
         raise CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
-    if record is not None and bound_unaided(record, project, name, sql, query_id=name):
+    bound = None if record is None else bound_unaided(record, project, name, sql, query_id=name)
+    if record is not None and bound is not None:
+        detail = warning(bound, record.schemas()) if isinstance(bound, JoinQuery) else ""
         with _written(project, name, sql, existing, record.live):
-            record.catalog.add_query(name, sql)
+            record.catalog.add_query(name, sql, ACTIVE, detail)
     else:
         with (
             watched_session(project, f"registering {name}") as spark,
             open_weft(spark, project) as weft,
             _written(project, name, sql, existing, lambda: weft.queries),
         ):
-            weft.register(name, sql)
+            detail = weft.register(name, sql).detail
     print(f"registered {name}")
+    if detail:
+        print(f"{name}: {detail}", file=sys.stderr)
 
 
 def drop(

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from weft.algebra.numbered import source_name
 from weft.explain.wording import counted, figure, instant, size_text
+from weft.runtime.network.engine import LOG as NETWORK_LOG
 
 Step = Mapping[str, Any]
 _WIDEST = 1000
@@ -82,7 +83,7 @@ class Tally:
         for total in self.totals.values():
             late = f", {counted(total.late_rows, 'late row')}" if total.late_rows else ""
             lines.append(
-                f"{total.stream}: {counted(total.rows, 'row')} in {total.seconds:.1f} s "
+                f"{stream_text(total.stream)}: {counted(total.rows, 'row')} in {total.seconds:.1f} s "
                 f"({figure(total.rows_per_second)} rows/s), {counted(total.results, 'result')} "
                 f"({figure(total.results_per_second)}/s){late}"
             )
@@ -128,10 +129,19 @@ def step_line(step: Step) -> str:
         rows = f"{counted(step['rows'], 'row')} ({rate}/s), "
     late = f", {counted(step['late_rows'], 'late row')}" if step["late_rows"] else ""
     return (
-        f"{step['stream']} {what}: {rows}{step['seconds']:.2f} s, "
+        f"{stream_text(step['stream'])} {what}: {rows}{step['seconds']:.2f} s, "
         f"{counted(step['results'], 'result')}, {watermark_text(step)}, "
         f"state {size_text(step['state_bytes'])}{late}"
     )
+
+
+def stream_text(name: str) -> str:
+    """Whose steps these are, for people: a stream, or the join queries, which have a log of their own.
+
+    >>> stream_text("bids"), stream_text(NETWORK_LOG)
+    ('bids', 'joins')
+    """
+    return "joins" if name == NETWORK_LOG else name
 
 
 def watermark_text(step: Step) -> str:
@@ -220,7 +230,7 @@ def streams_table(tally: Tally) -> Table:
     for total in tally.totals.values():
         last, data = total.last, total.last_data
         table.add_row(
-            total.stream,
+            stream_text(total.stream),
             str(last["batch"]),
             f"{total.rows:,}",
             _rows_per_second(data),
@@ -239,7 +249,7 @@ def _block(total: Totals) -> Iterator[str]:
     """The figures of a stream in lines that fit a narrow terminal."""
     last, data = total.last, total.last_data
     yield (
-        f"{total.stream}: batch {data['batch']} took {data['seconds']:.2f} s, "
+        f"{stream_text(total.stream)}: batch {data['batch']} took {data['seconds']:.2f} s, "
         f"{_rows_per_second(data)} rows/s"
     )
     yield (

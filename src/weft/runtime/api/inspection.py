@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.numbered import numbered, numbered_name, source_name
 from weft.algebra.plan import SharedPlan
 from weft.catalog.store import Catalog
 from weft.errors import CatalogError
 from weft.explain import Explanation, FallbackNote, explain
 from weft.optimizer.gtweave import share
+from weft.optimizer.network.index import ScanIndex
+from weft.optimizer.network.options import Options
 from weft.optimizer.weaving import WindowWeaving
 from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.network.engine import LOG as NETWORK_LOG
+from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.planning.replanning import group_counts, measured_sharing
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.queries.registry import Registry
@@ -52,6 +57,18 @@ class Inspection:
         weaving = WindowWeaving(measured_sharing(settings, last), counts)
         return share(0, schema, queries, {query.id: ALWAYS for query in queries}, weaving)
 
+    def network(self) -> NetworkPlan:
+        """The network of the join queries as they are registered now."""
+        queries = self._registry.joins()
+        log = self._log(NETWORK_LOG)
+        last = log.last()
+        plan = log.network(last.plan_version) if last is not None else NetworkPlan(-1)
+        if [query.id for query in plan.queries] == [query.id for query in queries]:
+            return plan
+        schemas = self._registry.schemas
+        planner = NetworkPlanner(log, lambda: schemas, ScanIndex(), Options())
+        return planner.planned(plan, queries, 0)
+
     def counted(self, stream: str) -> dict[str, Any]:
         """What a stream's steps have counted so far; empty before the first."""
         last = self._log(stream).last()
@@ -67,7 +84,7 @@ class Inspection:
         return statistics.counted(last.metrics) if last is not None else statistics
 
     def explain(self, query: str | None) -> Explanation:
-        """The shared plans of all streams, or of one query."""
+        """The shared plans of all streams and the network of the join queries, or one query's part."""
         if query is not None:
             self._catalog.find(query)
         streams = list(self._registry.sources)
@@ -77,7 +94,8 @@ class Inspection:
             FallbackNote(record.name, bound.stream, bound.detail)
             for record, bound in self._registry.fallbacks()
         ]
-        explanation = explain([plan for plan in plans if plan.queries], notes, only=query)
+        shared = [plan for plan in plans if plan.queries]
+        explanation = explain(shared, notes, only=query, network=self.network())
         return explanation.with_statistics({stream: self.statistics(stream) for stream in streams})
 
     def _require(self, stream: str) -> None:

@@ -8,6 +8,7 @@ after a restart, or for another plan, it is restored from the files.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,7 @@ from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.kernel.failure import QueryFailure
 from weft.kernel.network import Limits, Outcome, Program, State, advance, program, restored
+from weft.kernel.network.history import sizes as history_sizes
 from weft.runtime.checkpoint.commits import (
     RETAINED,
     STATE,
@@ -224,7 +226,7 @@ class NetworkEngine:
             dead=[entry for entry in (*old_state, *written) if entry["name"] not in names],
             section={"editions": encoded(changes), "mark": intent.watermark, "latest": None},
             late=last.late if last else {},
-            metrics=_metrics(last, work, outcome),
+            metrics=_metrics(last, work, outcome, compiled),
         )
 
     def committed(
@@ -242,20 +244,26 @@ def _oldest_steps(entries: Sequence[Entry]) -> dict[str, int]:
     return oldest
 
 
-def _metrics(last: Commit | None, work: StepWork, outcome: NetworkOutcome) -> dict[str, object]:
-    """What the network has done so far, and how much history it has."""
+def _metrics(
+    last: Commit | None, work: StepWork, outcome: NetworkOutcome, compiled: Program
+) -> dict[str, object]:
+    """What the network has done so far, by node for the nodes that it has now, and its history."""
     before = last.metrics if last else {}
-    counters = outcome.kernel.counters
-    nodes = dict(before.get("nodes", {}))
-    for node, rows in counters.rows.items():
-        nodes[node] = nodes.get(node, 0) + rows
-    state = outcome.kernel.state
+    counters, state = outcome.kernel.counters, outcome.kernel.state
+    rows = {node: before.get("nodes", {}).get(node, 0) for node in compiled.fed}
+    for node, count in counters.rows.items():
+        rows[node] += count
     return {
         "rows": before.get("rows", 0) + work.count("rows"),
         "results": before.get("results", 0) + outcome.rows,
         "late_rows": before.get("late_rows", 0) + work.count("late_rows"),
         "candidates": before.get("candidates", 0) + sum(counters.candidates.values()),
-        "nodes": nodes,
+        "seconds": before.get("seconds", 0.0) + time.perf_counter() - work.started,
+        "nodes": {node: count for node, count in rows.items() if count},
+        "history": {
+            compiled.node_by_id[name].members[0].node: history_sizes(chunks)
+            for name, chunks in state.history.items()
+        },
         "history_rows": state.rows,
         "history_bytes": state.nbytes,
     }
