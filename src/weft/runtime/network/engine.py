@@ -261,7 +261,7 @@ def _metrics(
         "seconds": before.get("seconds", 0.0) + time.perf_counter() - work.started,
         "nodes": {node: count for node, count in rows.items() if count},
         "history": {
-            compiled.node_by_id[name].members[0].node: history_sizes(chunks)
+            compiled.node_by_id[name].roots[0]: history_sizes(chunks)
             for name, chunks in state.history.items()
         },
         "history_rows": state.rows,
