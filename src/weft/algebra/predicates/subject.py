@@ -140,17 +140,7 @@ def ordered(scalar: Scalar) -> Scalar:
     arguments = [ordered(argument) for argument in scalar.arguments]
     chained = operator in ("and", "or") or (operator in ("+", "*") and scalar.type in INTEGRAL)
     if chained:
-        arguments = [
-            part
-            for argument in arguments
-            for part in (
-                argument.arguments
-                if isinstance(argument, Call)
-                and argument.operator == operator
-                and argument.type == scalar.type
-                else (argument,)
-            )
-        ]
+        arguments = [part for one in arguments for part in _links(one, operator, scalar.type)]
     if operator in ("and", "or", "in"):
         first = arguments[:1] if operator == "in" else []
         rest = {quoted_sql(argument): argument for argument in arguments[len(first) :]}
@@ -164,6 +154,13 @@ def ordered(scalar: Scalar) -> Scalar:
         if chained:
             return _chain(operator, arguments, scalar.type)
     return Call(operator, tuple(arguments), scalar.type)
+
+
+def _links(scalar: Scalar, operator: str, type_: SqlType) -> list[Scalar]:
+    """The operands of a chain of one operator."""
+    if isinstance(scalar, Call) and (scalar.operator, scalar.type) == (operator, type_):
+        return [part for one in scalar.arguments for part in _links(one, operator, type_)]
+    return [scalar]
 
 
 def _chain(operator: str, arguments: list[Scalar], type_: SqlType) -> Scalar:
