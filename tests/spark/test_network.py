@@ -202,3 +202,47 @@ def test_a_query_without_a_bound_says_what_it_keeps(streams: Streams) -> None:
     assert details["pairs"].startswith("the rows of x, y are kept for ever")
     assert "y.ts <= x.ts + INTERVAL" in details["pairs"]
     assert details["never"].startswith("no row can ever match")
+
+
+def test_tables_are_joined_as_they_were_when_the_run_began(streams: Streams) -> None:
+    """A changed table is seen by the next run, for rows that come then."""
+    spark = streams.spark
+    queries = {
+        "enriched": "SELECT t.id, c.name FROM t JOIN colours c ON t.s = c.code WHERE c.rank > 1",
+        "paired": "SELECT x.id AS x, y.id AS y, c.name FROM t x, t y, colours c "
+        "WHERE x.b = y.a AND y.id > x.id AND y.id <= x.id + 5 AND c.code = y.s",
+    }
+
+    def run(colours: list[tuple[str, str, int]], rows: pa.Table) -> dict[str, Counter[Any]]:
+        with streams.open() as w:
+            frame = spark.createDataFrame(colours, "code string, name string, rank int")
+            w.add_table("colours", frame)
+            for name, sql in queries.items():
+                handle = w.register(name, sql)
+                assert handle.status == "active", handle.detail
+            streams.add("t", rows)
+            w.start(availableNow=True).awaitTermination()
+            return {name: Counter(map(tuple, w.results(name).collect())) for name in queries}
+
+    def expected(sql: str, colours: list[tuple[str, str, int]]) -> Counter[Any]:
+        with duckdb.connect() as database:
+            database.register("t", pa.concat_tables(streams.rows["t"]))
+            database.execute("CREATE TABLE colours (code VARCHAR, name VARCHAR, rank INT)")
+            database.executemany("INSERT INTO colours VALUES (?, ?, ?)", colours)
+            return Counter(database.execute(sql).fetchall())
+
+    before = [("x1", "red", 2), ("x2", "blue", 1), ("x3", "green", 3), ("x3", "lime", 4)]
+    after = [("x1", "crimson", 2), ("x2", "blue", 5)]
+    first = run(before, some_rows(0, 30))
+    for name, sql in queries.items():
+        assert first[name] == expected(sql, before)
+    assert first["enriched"].total() > 5 and first["paired"].total() > 5
+    second = run(after, some_rows(30, 60))
+    new = {name: second[name] - first[name] for name in queries}
+    assert {name for _, name in new["enriched"]} == {"crimson", "blue"}
+    old = expected(queries["enriched"], before)
+    assert all(row in second["enriched"] for row in first["enriched"])
+    changed = {row for row in expected(queries["enriched"], after) if row[0] >= 30}
+    assert set(new["enriched"]) == changed
+    assert old != expected(queries["enriched"], after)
+    assert set(new["paired"]) == {row for row in expected(queries["paired"], after) if row[1] >= 30}

@@ -31,6 +31,7 @@ from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.network.engine import NetworkEngine
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NetworkPublication
+from weft.runtime.network.tables import TableVersions
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.protocol.follower import Follower, Input
@@ -122,7 +123,8 @@ class Assembly:
         index = self._catalog.network()
         planner = NetworkPlanner(log, lambda: self._registry.schemas, index, Options())
         queries = self._at_a_step(self._registry.joins)
-        engine = NetworkEngine(log, self._log, queries, planner, Limits())
+        tables = TableVersions(self._storage, lambda: self._registry.tables)
+        engine = NetworkEngine(log, self._log, queries, planner, tables, Limits())
         return Follower(self._stepper(log, engine, _Surroundings(lease, sink, run)))
 
     def steppers(

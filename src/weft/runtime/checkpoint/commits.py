@@ -22,7 +22,7 @@ FORMAT = 3
 Entry = dict[str, Any]
 """A file in a manifest: name, size, checksum, rows, and what else its reader needs."""
 
-_ADDED_LATER = {"editions"}
+_ADDED_LATER = {"editions", "tables"}
 """Fields that format 3 did not have at first; they have defaults."""
 
 Kind = Literal["data", "flush"]
@@ -64,6 +64,8 @@ class Intent:
     """By publication: for which queries it is."""
     inputs: dict[str, Position] = field(default_factory=dict)
     """For a follower: by input log, the position up to which the step consumes it."""
+    tables: dict[str, str] = field(default_factory=dict)
+    """The version of each table that the step reads."""
     format: int = FORMAT
 
 

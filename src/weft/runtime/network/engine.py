@@ -35,6 +35,7 @@ from weft.runtime.network.history import HistoryFiles, Published
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.projection import Finished, finished
 from weft.runtime.network.publication import NETWORK
+from weft.runtime.network.tables import TableVersions
 from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.follower import consumed_steps
 from weft.runtime.protocol.step import StepFailed, StepWork
@@ -79,13 +80,17 @@ class NetworkEngine:
         stream_log: Callable[[str], StreamLog],
         queries: Callable[[], Sequence[JoinQuery]],
         planner: NetworkPlanner,
+        tables: TableVersions,
         limits: Limits,
     ) -> None:
         self._log, self._stream_log = log, stream_log
         self._queries, self._planner, self._limits = queries, planner, limits
+        self._tables = tables
         self._program: Program | None = None
         self._state: State | None = None
         """The state after the last commit, for the program; None if it must be restored."""
+        self._joined_tables: dict[str, str] = {}
+        """The versions of the tables in the state."""
         self._consumed = _Consumed()
 
     @property
@@ -119,6 +124,11 @@ class NetworkEngine:
         return new_version
 
     # a step
+
+    def tables(self, version: int) -> dict[str, str]:
+        plan = self._log.network(version)
+        names = {name for query in plan.queries for name in query.relations}
+        return self._tables.versions(sorted(names - plan.stream_by_name.keys()))
 
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         files: list[Published] = []
@@ -177,11 +187,13 @@ class NetworkEngine:
         return self._program
 
     def _opened(self, compiled: Program, intent: Intent, last: Commit | None) -> State:
-        if self._state is None:
+        if self._state is None or self._joined_tables != intent.tables:
             files = history.restored(self._log.storage, last.live if last else {})
+            contents = {name: [self._tables.rows(v)] for name, v in intent.tables.items()}
+            self._joined_tables = intent.tables
             self._state = restored(
                 compiled,
-                files.base,
+                {**files.base, **contents},
                 files.joined,
                 shown=files.shown,
                 watermark=intent.watermark_before,
@@ -233,6 +245,7 @@ class NetworkEngine:
         self, work: StepWork, intent: Intent, outcome: NetworkOutcome, commit: Commit
     ) -> None:
         self._state = replace(outcome.kernel.state, emitted=outcome.finished.emitted)
+        self._tables.keep_only(intent.tables.values())
 
 
 def _oldest_steps(entries: Sequence[Entry]) -> dict[str, int]:

@@ -77,6 +77,10 @@ class Engine(Protocol[OutcomeT]):
         """Make a new plan for the registered queries and keep it in the log; its version."""
         ...
 
+    def tables(self, version: int) -> dict[str, str]:
+        """The versions of the tables that a step with this plan reads, to be fixed in its intent."""
+        ...
+
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         """Fill `work.files` and `work.counted`."""
         ...

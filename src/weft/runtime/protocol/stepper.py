@@ -191,6 +191,7 @@ class Stepper:
         if earlier is not None:
             return self._up_to_date(work, earlier)
         intent = intended(self._plan_version(work))
+        intent = replace(intent, tables=self.engine.tables(intent.plan_version))
         self._put_intent(work, intent)
         return intent
 

@@ -20,7 +20,7 @@ from weft.algebra.network.bounds import warning
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.numbered import source_name
 from weft.algebra.plan import query_columns
-from weft.algebra.query import Query, StreamSchema
+from weft.algebra.query import Field, Query, StreamSchema
 from weft.catalog.store import FALLBACK, QUARANTINED, REJECTED, Catalog, QueryRecord
 from weft.errors import CatalogError, SqlError, WeftError
 from weft.runtime.checkpoint.commits import Edition
@@ -98,6 +98,14 @@ class Registry:
     def schemas(self) -> Mapping[str, StreamSchema]:
         return {name: source.schema for name, source in self.sources.items()}
 
+    @property
+    def table_fields(self) -> Mapping[str, tuple[Field, ...]]:
+        """The columns of the tables."""
+        return {
+            name: tuple(Field(f.name, f.dataType.simpleString()) for f in frame.schema.fields)
+            for name, frame in self.tables.items()
+        }
+
     def bind(self, name: str, sql: str, query_id: str) -> Bound:
         """Bind a query, or raise `SqlError`."""
         try:
@@ -111,7 +119,7 @@ class Registry:
                     query_id=query_id,
                     ansi=session.ansi,
                     double_quoted_names=session.double_quoted_names,
-                    tables=tuple(self.tables),
+                    tables=self.table_fields,
                     guard=None if self._allow_unsafe else Guard(self._spark.catalog.tableExists),
                 )
                 if isinstance(bound, Fallback):

@@ -91,6 +91,9 @@ class RowsEngine(Generic[OutcomeT]):
     def left_out(self, failures: Sequence[str], version: int) -> int:
         return self._windows.left_out(failures, version)
 
+    def tables(self, version: int) -> dict[str, str]:
+        return {}
+
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         """Number the rows that the watermark has passed, and let the engine of windows read them."""
         with work.timed("numbering"):

@@ -95,6 +95,9 @@ class WindowsEngine:
         self._log.put_plan(self._log.plan(version).without(failures, new_version))
         return new_version
 
+    def tables(self, version: int) -> dict[str, str]:
+        return {}
+
     # a step
 
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
