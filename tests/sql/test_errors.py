@@ -233,7 +233,8 @@ PAIR = "FROM bids a, bids b WHERE a.auction = b.auction"
         # types
         ("SELECT price FROM bids WHERE price", "TYPE_MISMATCH", 1, 30),
         ("SELECT a.d FROM bids a JOIN bids b ON a.price", "TYPE_MISMATCH", 1, 39),
-        # aggregates
+        # aggregates and analytic functions
+        ("SELECT r FROM (SELECT rank() OVER (ORDER BY d) AS r FROM bids)", "UNSUPPORTED", 1, 30),
         ("SELECT price FROM bids WHERE max(d) > 1", "INVALID_QUERY", 1, 30),
         ("SELECT a.d FROM bids a JOIN bids b ON max(a.d) > b.d", "INVALID_QUERY", 1, 39),
         # syntax

@@ -17,6 +17,16 @@ DISTINCT EXTRACT( CAST( OVER [RANGE GROUP BY"""
 PIECES = TEXT.split()
 
 
+JOINS = [
+    "SELECT a.price AS p, b.* FROM bids a JOIN packets b ON a.price = b.size AND a.d > 0.5 * a.dec",
+    "WITH c(k, t) AS (SELECT auction, ts FROM bids WHERE ok) SELECT x.k FROM c x, c y "
+    "WHERE x.k = y.k AND y.t <= x.t + INTERVAL 1 HOUR",
+    "SELECT DISTINCT price FROM (SELECT * FROM bids WHERE day > '2020-01-01') s CROSS JOIN packets",
+    "SELECT size FROM (packets a JOIN (SELECT size AS n FROM packets) b USING (size)), bids",
+    "SELECT count(*) FROM (SELECT ts AS t FROM bids) x GROUP BY window(t, '1 hour')",
+]
+
+
 class Boolean(FakeAnalyzer):
     """Says boolean to everything."""
 
@@ -58,7 +68,7 @@ def test_damaged_queries_never_crash(chance: random.Random) -> None:
         for each in EXPRESSIONS
     ]
     for _ in range(3000):
-        sql = damaged(chance.choice([*QUERIES, *texts]), chance)
+        sql = damaged(chance.choice([*QUERIES, *texts, *JOINS * 20]), chance)
         found = outcome(sql)
         if isinstance(found, SqlError):
             assert found.message, sql
