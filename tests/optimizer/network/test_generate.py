@@ -134,3 +134,17 @@ def test_without_queries_nothing_is_left(
     everything = [query.id for query in plan.queries]
     empty = with_queries(plan, [], everything, STREAMS, index, Options(), ESTIMATE)
     assert empty == replace(NetworkPlan(plan.version + 1), next_id=plan.next_id)
+
+
+@settings(max_examples=20)
+@given(new=st.lists(join_queries("q"), min_size=2, max_size=5))
+def test_what_a_plan_keeps_for_lost_queries_goes_with_the_next_change(
+    new: list[JoinQuery],
+) -> None:
+    queries = [replace(query, id=f"q@{number}") for number, query in enumerate(new)]
+    index = ScanIndex()
+    plan = with_queries(NetworkPlan(0), queries, [], STREAMS, index, Options(), ESTIMATE)
+    lost = plan.without(["q@0"], plan.version)
+    cleaned = with_queries(lost, [], [], STREAMS, index, Options(), ESTIMATE)
+    check_invariants(cleaned)
+    assert cleaned == with_queries(plan, [], ["q@0"], STREAMS, ScanIndex(), Options(), ESTIMATE)

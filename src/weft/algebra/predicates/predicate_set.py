@@ -94,16 +94,16 @@ class PredicateSet:
 
     predicates: tuple[OrPredicate, ...] = ()
 
-    @property
+    @cached_property
     def never(self) -> bool:
         """Whether no row can pass."""
         return any(not predicate.literals for predicate in self.predicates)
 
-    @property
+    @cached_property
     def slots(self) -> frozenset[int]:
         return frozenset(slot for predicate in self.predicates for slot in predicate.slots)
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         return frozenset(name for predicate in self.predicates for name in predicate.names)
 
@@ -113,15 +113,34 @@ class PredicateSet:
             return "false"
         return " AND ".join(predicate.sql for predicate in self.predicates) or "true"
 
-    @property
+    @cached_property
     def single(self) -> tuple[LiteralPredicate, ...]:
         """The literals that stand alone, so that each of them holds for every row that passes."""
         return tuple(p.literals[0] for p in self.predicates if len(p.literals) == 1)
 
+    @cached_property
+    def _by_name(self) -> dict[str, list[OrPredicate]]:
+        """The OR predicates by the columns that their first literals read: a literal implies none that
+        reads other columns."""
+        by_name: dict[str, list[OrPredicate]] = {}
+        for predicate in self.predicates:
+            for literal in predicate.literals[:1]:
+                for name in literal.names or {""}:
+                    by_name.setdefault(name, []).append(predicate)
+        return by_name
+
     def implies(self, other: PredicateSet) -> bool:
-        return self.never or all(
-            any(mine.implies(theirs) for mine in self.predicates) for theirs in other.predicates
-        )
+        return self.never or all(map(self.implies_one, other.predicates))
+
+    def implies_one(self, weaker: OrPredicate) -> bool:
+        """Whether one of the OR predicates implies another one."""
+        if self.never:
+            return True
+        for literal in weaker.literals:
+            for predicate in self._by_name.get(min(literal.names, default=""), ()):
+                if predicate.implies(weaker):
+                    return True
+        return False
 
     def within(self, slots: Collection[int]) -> PredicateSet:
         """The OR predicates that read these slots only."""
@@ -130,11 +149,7 @@ class PredicateSet:
     def beyond(self, given: PredicateSet) -> PredicateSet:
         """What remains to be tested on rows that pass `given`."""
         return PredicateSet(
-            tuple(
-                predicate
-                for predicate in self.predicates
-                if not any(tested.implies(predicate) for tested in given.predicates)
-            )
+            tuple(predicate for predicate in self.predicates if not given.implies_one(predicate))
         )
 
     def moved(self, slots: Mapping[int, int]) -> PredicateSet:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from math import inf
 from typing import Any, NamedTuple
 
@@ -42,9 +43,14 @@ def digest(*texts: str) -> str:
     return hashlib.blake2b("\0".join(texts).encode(), digest_size=12).hexdigest()
 
 
+@lru_cache(maxsize=100_000)
+def _subject(left: str) -> str:
+    return digest(left)
+
+
 def range_of(literal: LiteralPredicate) -> Range:
     low, high = bounds(literal.values)
-    return Range(digest(literal.left), low, high, int(literal.values.null))
+    return Range(_subject(literal.left), low, high, int(literal.values.null))
 
 
 def weaker_ranges(predicate: OrPredicate) -> list[Range]:
@@ -57,7 +63,7 @@ def weaker_ranges(predicate: OrPredicate) -> list[Range]:
     if not literal.values.null:
         low, high = bounds(NOT_NULL)
         for name in strict_names(literal.subject):
-            ranges.append(Range(digest(quote(name)), low, high, 0))
+            ranges.append(Range(_subject(quote(name)), low, high, 0))
     return ranges
 
 

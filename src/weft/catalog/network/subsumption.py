@@ -9,7 +9,7 @@ Time: one decision for each pair of a wanted and a fetched OR predicate on the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from weft.algebra.predicates import OrPredicate, PredicateSet
 
@@ -26,7 +26,7 @@ def implied_sets(
     """The candidates that hold wherever the wanted predicates do, in their order."""
     candidates = list(candidates)
     fetched = frozenset[str]().union(*(members[candidate] for candidate in candidates))
-    implied = {name for name in fetched if _any_implies(wanted.predicates, or_predicate(name))}
+    implied = {name for name in fetched if wanted.implies_one(or_predicate(name))}
     return [candidate for candidate in candidates if members[candidate] <= implied]
 
 
@@ -48,7 +48,3 @@ def implying_sets(
         for candidate in candidates
         if all(members[candidate] & names for names in stronger)
     ]
-
-
-def _any_implies(stronger: Collection[OrPredicate], weaker: OrPredicate) -> bool:
-    return any(predicate.implies(weaker) for predicate in stronger)

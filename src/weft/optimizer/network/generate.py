@@ -29,6 +29,7 @@ def with_queries(
 ) -> NetworkPlan:
     """The plan after queries were dropped (by id) and others added."""
     network = opened(plan, index, estimate)
+    network.release_unused()
     network.put_streams(streams)
     for query_id in dropped:
         network.drop(query_id)

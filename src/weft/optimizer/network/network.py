@@ -149,6 +149,11 @@ class Network:
         for parent in dict.fromkeys(gone.parents):
             self.release(parent)
 
+    def release_unused(self) -> None:
+        """Remove what a plan has kept for queries that it lost (`NetworkPlan.without`)."""
+        for node in reversed(list(self._nodes)):
+            self.release(node)
+
     def put_streams(self, streams: Iterable[StreamSchema]) -> None:
         self._streams.update({stream.name: stream for stream in streams})
 
