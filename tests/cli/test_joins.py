@@ -51,8 +51,8 @@ def test_results_are_those_of_the_data(ran: Path, name: str, sql: str) -> None:
     expected = in_duckdb(ran, sql)
     assert len(expected) >= 3
     assert sorted(tuple(row.values()) for row in rows) == expected
-    table = weft("results", ran, name, "--limit", 0).stdout
-    assert f"{len(expected)} rows" in table
+    lines = weft("results", ran, name, "--limit", 0).stdout.splitlines()
+    assert len(lines) == 1 + len(expected)
 
 
 def test_the_list_has_all_queries(ran: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.numbered import numbered as row_stream
@@ -65,16 +67,17 @@ def explained(
             joins.append(bound)
         else:
             notes.append(FallbackNote(name, bound.stream, bound.reason))
-    schemas = [each for schema in streams.values() for each in (schema, row_stream(schema))]
+    schemas = [kind for schema in streams.values() for kind in (schema, row_stream(schema))]
     plans = [_plan(schema, queries, weaving) for schema in schemas]
-    network = None
-    if joins:
-        schemas = list(streams.values())
-        network = with_queries(
-            NetworkPlan(0), joins, (), schemas, ScanIndex(), Options(), HeuristicEstimate()
-        )
-    return explain(
-        [plan for plan in plans if plan.queries], notes, only, rate=rate, network=network
+    shared = [plan for plan in plans if plan.queries]
+    network = network_of(joins, tuple(streams.values()))
+    return explain(shared, notes, only, rate=rate, network=network)
+
+
+def network_of(queries: Sequence[JoinQuery], streams: Sequence[StreamSchema]) -> NetworkPlan:
+    """The network of join queries, added one by one."""
+    return with_queries(
+        NetworkPlan(0), queries, (), streams, ScanIndex(), Options(), HeuristicEstimate()
     )
 
 

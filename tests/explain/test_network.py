@@ -19,7 +19,7 @@ from tests.explain.networks import (
     plan_of_two,
     query,
 )
-from tests.explain.support import explained
+from tests.explain.support import explained, network_of
 from tests.support.networks import STREAMS, join_queries
 
 from weft.algebra.network.plan import NetworkPlan
@@ -30,10 +30,6 @@ from weft.explain.network.savings import physical_joins, savings
 from weft.explain.network.text import MOST_NODES
 from weft.explain.network.view import network_view
 from weft.kernel.network.program import program
-from weft.optimizer.network.estimate import HeuristicEstimate
-from weft.optimizer.network.generate import with_queries
-from weft.optimizer.network.index import ScanIndex
-from weft.optimizer.network.options import Options
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -187,9 +183,7 @@ def test_a_history_without_end_is_warned_of() -> None:
 def test_physical_joins_are_those_that_the_kernel_runs(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 6))
     queries = [data.draw(join_queries(f"q@{number}")) for number in range(count)]
-    plan = with_queries(
-        NetworkPlan(-1), queries, (), STREAMS, ScanIndex(), Options(), HeuristicEstimate()
-    )
+    plan = network_of(queries, STREAMS)
     by_number: dict[int, set[str]] = {}
     for node, number in physical_joins(plan).items():
         by_number.setdefault(number, set()).add(node)

@@ -5,5 +5,3 @@ SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '1 second');
 SELECT page, COUNT(*) AS n FROM clicks GROUP BY window(at, '1 second'), page;
 -- name: names
 SELECT COLLECT_LIST(channel) AS channels FROM bids GROUP BY window(ts, '1 minute');
--- name: raw
-SELECT auction, price FROM bids WHERE price > 1000000;
