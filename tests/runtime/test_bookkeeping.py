@@ -35,7 +35,7 @@ def test_a_step_s_counts_reach_the_catalog(storage: Storage) -> None:
     names = catalog(storage)
     names.add_query("a", "SELECT 1")
     books = Bookkeeping(names, storage)
-    books.planned(plan(1, a_1=60), {"a@1": 5})
+    books.planned("s", plan(1, a_1=60), {"a@1": 5})
     record = names.find("a")
     assert (record.complete_from, record.late) == (60, 5)
 
@@ -45,7 +45,7 @@ def test_what_is_remembered_does_not_grow_with_plans_and_dropped_queries(storage
     books = Bookkeeping(names, storage)
     for version in range(1, 101):
         record = names.add_query("passing", "SELECT 1")
-        books.planned(plan(version), {record.id: version})
+        books.planned("s", plan(version), {record.id: version})
         names.drop_query("passing")
     assert {stream: dict(late) for stream, late in books._late.items()} == {"s": {100: 100}}
     assert books._recorded == {"s": 100}
@@ -63,9 +63,9 @@ def test_what_the_database_did_not_take_is_told_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(Catalog, "set_late", gone)
-        books.planned(plan(1, a_1=60), {"a@1": 5})
+        books.planned("s", plan(1, a_1=60), {"a@1": 5})
     assert names.find("a").late == 0
-    books.planned(plan(1, a_1=60), {"a@1": 5})
+    books.planned("s", plan(1, a_1=60), {"a@1": 5})
     assert (names.find("a").late, names.find("a").complete_from) == (5, 60)
 
 

@@ -170,7 +170,7 @@ def test_a_step_is_committed_once(tmp_path: Path) -> None:
 def test_intents_and_staged_steps_come_back_as_they_were(tmp_path: Path) -> None:
     log = StreamLog(Storage(tmp_path), "s")
     position = Position(4, step_name(3, "flush"))
-    intent = Intent(7, 2, 10, 20, {"ansi": "true"}, ("rows",), {"other": position})
+    intent = Intent(7, 2, 10, 20, {"ansi": "true"}, ("rows",), inputs={"other": position})
     staged = Staged(intent, "q", "o", 19, {"rows": 5}, (entry("a"),), (entry("b"),))
     log.put_intent(intent)
     log.put_staged(staged)
