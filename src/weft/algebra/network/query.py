@@ -43,15 +43,21 @@ class JoinQuery:
         outputs = (names_in(column.value) for column in self.columns)
         return self.predicates.names.union(*outputs)
 
-    @property
+    @cached_property
     def relations(self) -> tuple[str, ...]:
         """The relations that the query reads, each once, in the order of FROM."""
         return tuple(dict.fromkeys(entry.relation for entry in self.inputs))
 
-    def columns_of(self, relation: str) -> set[str]:
+    @cached_property
+    def _columns(self) -> dict[str, frozenset[str]]:
+        columns: dict[str, set[str]] = {relation: set() for relation in self.relations}
+        for name in self.names:
+            columns[self.inputs[slot_of(name)].relation].add(plain_name(name))
+        return {relation: frozenset(names) for relation, names in columns.items()}
+
+    def columns_of(self, relation: str) -> frozenset[str]:
         """The columns of a relation that the query reads."""
-        slots = {slot for slot, entry in enumerate(self.inputs) if entry.relation == relation}
-        return {plain_name(name) for name in self.names if slot_of(name) in slots}
+        return self._columns.get(relation, frozenset())
 
     @property
     def output_types(self) -> tuple[SqlType, ...]:

@@ -46,8 +46,8 @@ class NetworkPublication:
     """The registered join queries, the same object as long as nothing changes."""
     read: Callable[[], set[str]]
     """The columns with which the stream is read."""
-    editions: Callable[[Sequence[str]], Edition]
-    """The edition without these queries."""
+    editions: Callable[[Callable[[JoinQuery], bool]], Edition]
+    """The edition of all registered queries for which a condition holds."""
     name: str = NETWORK
     time_column: str = TIME
     _pass: tuple[object, Edition, _Pass] | None = field(default=None, repr=False)
@@ -62,13 +62,7 @@ class NetworkPublication:
     def edition(self) -> Edition:
         """All registered queries, apart from those that need columns which are not read yet."""
         read = self.read()
-        return self.editions(
-            [
-                query.id
-                for query in self.queries()
-                if self._reads(query) and not query.columns_of(self.source.name) <= read
-            ]
-        )
+        return self.editions(lambda query: query.columns_of(self.source.name) <= read)
 
     def rows(self, rows: DataFrame, watermark_before: int, edition: Edition) -> DataFrame:
         native = self._native(edition)

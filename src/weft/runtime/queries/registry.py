@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -235,11 +235,12 @@ class Registry:
         """The join queries."""
         return self._running().joins
 
-    def edition(self, unready: Sequence[str]) -> Edition:
+    def edition(self, ready: Callable[[JoinQuery], bool]) -> Edition:
         """Up to which registration rows are published now, and for which queries they are not: those
-        that do not run, and those that the caller is not ready for."""
+        that do not run, and those that the publisher is not ready for."""
         running = self._running()
         last = max((record.change for record in running.records), default=0)
+        unready = (query.id for query in running.joins if not ready(query))
         return Edition(last, (*running.idle, *unready))
 
     def fallbacks(self) -> list[tuple[QueryRecord, Fallback]]:
