@@ -246,3 +246,19 @@ def test_tables_are_joined_as_they_were_when_the_run_began(streams: Streams) -> 
     assert set(new["enriched"]) == changed
     assert old != expected(queries["enriched"], after)
     assert set(new["paired"]) == {row for row in expected(queries["paired"], after) if row[1] >= 30}
+
+
+def test_a_join_of_everything_with_everything_is_quarantined(streams: Streams) -> None:
+    """Its queries are named with the reason; the others go on, in the same step."""
+    queries = {name: QUERIES[name] for name in ("filter", "pairs")}
+    with streams.open(most_matches=500) as w:
+        streams.register(w, queries)
+        everything = w.register("everything", "SELECT x.id AS x, y.id AS y FROM t x CROSS JOIN t y")
+        streams.add("t", some_rows(0, 40))
+        w.start(availableNow=True).awaitTermination()
+        assert streams.check(w, queries) > 10
+        assert everything.status == "quarantined"
+        assert "more than 500 matches in one step" in everything.detail
+        streams.add("t", some_rows(40, 60))
+        w.start(availableNow=True).awaitTermination()
+        assert streams.check(w, queries) > 20

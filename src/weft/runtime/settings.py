@@ -40,6 +40,7 @@ class Settings:
     `statistics_every`: every how many micro-batches one is sampled (docs/statistics.md); 0: none.
     `most_unconsumed`: how many steps a stream may be ahead of what follows it (row windows) before it
     waits. `overlap`: whether a micro-batch may be finished while the next one is read.
+    `most_matches`: how many rows one join may add in a step before its queries are quarantined.
     `allow_unsafe_sql`: whether queries that run alone may call Java methods, start programs and
     read files by path (docs/sql.md).
     """
@@ -60,6 +61,7 @@ class Settings:
     statistics_every: int = 20
     overlap: bool = True
     most_unconsumed: int = 16
+    most_matches: int = 5_000_000
     allow_unsafe_sql: bool = False
     keep: str | None = None
 
@@ -101,6 +103,7 @@ def check_settings(settings: Settings) -> None:
             "give a number of micro-batches, 0 for none",
         ),
         "most_unconsumed": (_whole(settings.most_unconsumed, 1), "give a number of steps"),
+        "most_matches": (_whole(settings.most_matches, 1), "give a number of rows"),
         "keep": _interval(settings.keep),
         "overlap": (isinstance(settings.overlap, bool), "give True or False"),
         "allow_unsafe_sql": (isinstance(settings.allow_unsafe_sql, bool), "give True or False"),

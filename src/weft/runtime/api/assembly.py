@@ -124,7 +124,8 @@ class Assembly:
         planner = NetworkPlanner(log, lambda: self._registry.schemas, index, Options())
         queries = self._at_a_step(self._registry.joins)
         tables = TableVersions(self._storage, lambda: self._registry.tables)
-        engine = NetworkEngine(log, self._log, queries, planner, tables, Limits())
+        limits = Limits(most_matches=self._settings.most_matches)
+        engine = NetworkEngine(log, self._log, queries, planner, tables, limits)
         return Follower(self._stepper(log, engine, _Surroundings(lease, sink, run)))
 
     def steppers(
