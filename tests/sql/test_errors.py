@@ -209,13 +209,8 @@ PAIR = "FROM bids a, bids b WHERE a.auction = b.auction"
         ("SELECT x FROM (SELECT prize AS x FROM bids)", "UNKNOWN_COLUMN", 1, 23),
         ("WITH c AS (SELECT prize FROM bids) SELECT 1 AS x FROM c", "UNKNOWN_COLUMN", 1, 19),
         ("SELECT a.d FROM bids a JOIN packets p USING (d)", "UNKNOWN_COLUMN", 1, 24),
-        # ON sees the two sides of its join only
-        (
-            "SELECT a.d FROM bids a, bids b JOIN bids c ON a.d = c.d WHERE a.d = b.d",
-            "UNKNOWN_COLUMN",
-            1,
-            47,
-        ),
+        # ON sees what stands before it
+        ("SELECT a.d FROM bids a JOIN bids b ON a.d = c.d JOIN bids c ON a.d = c.d", "UNKNOWN_COLUMN", 1, 45),
         # what is joined
         ("SELECT a.price FROM bids a, bids b", "CARTESIAN", 1, 29),
         ("SELECT a.price FROM bids a JOIN bids b", "CARTESIAN", 1, 33),

@@ -118,6 +118,11 @@ def test_using_twice_keeps_the_first_column() -> None:
     ]
 
 
+def test_a_comma_groups_from_the_left_like_join() -> None:
+    joined = join("SELECT a.d FROM bids a, bids b JOIN bids c ON a.d = c.d WHERE a.d = b.d")
+    assert literals(joined.predicates) == ["`0.d` = `1.d`", "`0.d` = `2.d`"]
+
+
 def test_stars() -> None:
     assert [column.name for column in join("SELECT * FROM packets").columns] == ["Time", "size"]
     joined = join("SELECT p.*, price FROM bids JOIN packets p ON size = price")

@@ -21,6 +21,7 @@ from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates.slots import column_name
 from weft.algebra.query import quote
 from weft.algebra.scalar import quoted_sql
+from weft.errors import SqlError
 from weft.kernel.columns.column import column
 from weft.kernel.network.conditions import Compiler, Evaluation
 from weft.kernel.network.rows import ColumnRows
@@ -243,3 +244,49 @@ def test_names_types_and_values_of_results(session: Any, time_zone: str) -> None
         assert sorted(map(repr, map(tuple, rows))) == sorted(
             repr(tuple(row)) for row in theirs.collect()
         ), text
+
+
+FORMS = [
+    "SELECT a.price FROM bids a, bids b JOIN bids c ON a.auction = c.auction WHERE a.d = b.d",
+    "SELECT * FROM (SELECT auction, price FROM bids) a JOIN (SELECT d, auction FROM bids) b USING (auction)",
+    "SELECT * FROM (SELECT auction, tiny FROM bids) a NATURAL JOIN (SELECT tiny, d, auction FROM bids) b",
+    "SELECT b.auction, auction AS x FROM bids a JOIN bids b USING (auction)",
+    "SELECT b.* FROM (SELECT d AS x FROM bids) a JOIN (SELECT d, f FROM bids) b ON a.x = b.d",
+    "WITH c(k) AS (SELECT auction FROM bids), e AS (SELECT k AS kk FROM c) "
+    "SELECT x.kk, k FROM e x JOIN c ON x.kk = c.k",
+    "WITH bids AS (SELECT auction + 1 AS n FROM bids) SELECT * FROM bids WHERE n > 2",
+    "SELECT * FROM ((SELECT price FROM bids) a CROSS JOIN (SELECT d FROM bids) b)",
+    "SELECT DISTINCT channel FROM bids WHERE ok",
+]
+
+
+def test_names_and_types_of_every_form_of_from(session: Any) -> None:
+    for sql in FORMS:
+        query = bound(sql, session, "UTC")
+        assert isinstance(query, JoinQuery), (sql, query)
+        wanted = [(field.name, field.dataType.simpleString()) for field in session.sql(sql).schema]
+        assert [(entry.name, entry.type) for entry in query.columns] == wanted, sql
+
+
+REFUSED = [
+    "SELECT a.d FROM bids a JOIN bids b ON a.d = c.d JOIN bids c ON a.d = c.d",
+    "SELECT price FROM bids a JOIN bids b ON a.d = b.d",
+    "SELECT a.d FROM bids a JOIN bids b ON a.day = b.price",
+    "SELECT a.d FROM bids a JOIN bids b ON a.ts <= b.ts + 20",
+    "SELECT a.d FROM bids a JOIN bids b ON a.day - b.day < 20",
+    "SELECT a.d FROM bids a JOIN bids b ON a.ok > b.ts",
+    "SELECT c.* FROM bids a",
+    "SELECT x FROM (SELECT d FROM bids) s(x, y)",
+    "SELECT d.x FROM bids",
+]
+
+
+def test_what_spark_refuses_is_refused(session: Any) -> None:
+    from pyspark.errors import PySparkException
+
+    for sql in REFUSED:
+        with pytest.raises(PySparkException):
+            session.sql(sql)
+        with pytest.raises(SqlError) as refused:
+            bound(sql, session, "UTC")
+        assert refused.value.line == 1, sql

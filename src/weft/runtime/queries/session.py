@@ -27,6 +27,9 @@ _REQUIRED: Final = {
     "spark.sql.legacy.consecutiveStringLiterals.enabled": ("false", _LITERALS),
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": ("false", _LITERALS),
     "spark.sql.legacy.statisticalAggregate": ("false", "it changes variances of one row"),
+    "spark.sql.legacy.interval.enabled": ("false", _LITERALS),
+    "spark.sql.legacy.literal.pickMinimumPrecision": ("true", "it changes the types of sums"),
+    "spark.sql.ansi.relationPrecedence": ("false", "it changes what ON sees after a comma"),
     "spark.sql.legacy.ctePrecedencePolicy": ("CORRECTED", "it changes what names in WITH mean"),
 }
 """The value that weft needs of a setting, and why."""

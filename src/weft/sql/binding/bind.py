@@ -78,10 +78,8 @@ def _shallow(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T
 
 def _check_names(select: Select, source: Source, inputs: Inputs, failed: Sources) -> None:
     """Raises if an unshared query over one stream has a name that nothing in it can mean."""
-    relation, *others = select.sources
-    if others or not isinstance(relation, Relation) or relation.query is not None:
-        return
-    if select.definitions:
+    relation = select.source
+    if not isinstance(relation, Relation) or relation.query is not None or select.definitions:
         return
     try:
         rows = Sources(source, inputs, failed.analyzer, failed.ansi).rows(select, {})

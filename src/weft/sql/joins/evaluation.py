@@ -44,13 +44,21 @@ def _is_sparks(part: Scalar) -> bool:
 
 def evaluable(predicates: PredicateSet) -> PredicateSet:
     """The same predicates, with every part that only Spark can evaluate over one input."""
-    if predicates.never:
+    literals = [literal for predicate in predicates.predicates for literal in predicate.literals]
+    if all(
+        isinstance(literal.subject, Linear) or _is_plain(literal.subject) for literal in literals
+    ):
         return predicates
     changed = [
         any_of(_evaluable(literal) for literal in predicate.literals)
         for predicate in predicates.predicates
     ]
     return all_of(changed)
+
+
+def _is_plain(scalar: Scalar) -> bool:
+    """Whether the kernel can evaluate a scalar as it is."""
+    return not any(isinstance(part, Opaque) or _is_sparks(part) for part in walk(scalar))
 
 
 def _evaluable(literal: LiteralPredicate) -> LiteralPredicate:

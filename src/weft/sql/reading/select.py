@@ -129,7 +129,7 @@ def _select(cursor: Cursor) -> Select:
     if cursor.upper() == ")":
         raise Unshared("a subquery without FROM has no shared form", cursor.at)
     cursor.expect("FROM")
-    select = Select(items, _sources(cursor), distinct_at=distinct_at)
+    select = Select(items, _from(cursor), distinct_at=distinct_at)
     _refuse_later(cursor)
     if cursor.take("WHERE"):
         select.where = expression(cursor)
@@ -168,17 +168,19 @@ def _bare_alias(cursor: Cursor) -> str | None:
     return None
 
 
-def _sources(cursor: Cursor) -> list[FromPart]:
-    """The parts of FROM between commas."""
-    sources = [_joined(cursor)]
-    while cursor.take(","):
-        sources.append(_joined(cursor))
-    return sources
+def _from(cursor: Cursor) -> FromPart:
+    """What stands in FROM. A comma is a join like any other, grouped from the left: in
+    `a, b JOIN c ON …` the condition sees a, too."""
+    left = _joined(cursor, _relation(cursor))
+    while cursor.upper() == ",":
+        at = cursor.at
+        cursor.at += 1
+        left = _joined(cursor, Join(at, "inner", left, _relation(cursor)))
+    return left
 
 
-def _joined(cursor: Cursor) -> FromPart:
-    """Relations with JOIN between them, grouped from the left."""
-    left = _relation(cursor)
+def _joined(cursor: Cursor, left: FromPart) -> FromPart:
+    """The relation, and those joined to it by JOIN, grouped from the left."""
     while cursor.upper() in JOINS:
         left = _join(cursor, left)
     return left
@@ -218,7 +220,7 @@ def _relation(cursor: Cursor) -> FromPart:
         query = _subquery(cursor)
         return Relation(at, (), query, *_relation_alias(cursor))
     if cursor.take("("):
-        inner = _joined(cursor)
+        inner = _joined(cursor, _relation(cursor))
         cursor.expect(")")
         alias, columns = _relation_alias(cursor)
         if alias is not None or columns:

@@ -51,7 +51,7 @@ def check_one_select(source: Source) -> None:
         elif depth == 0 and token.kind == WORD and token.upper in SET_OPERATIONS:
             if tokens[index + 1].upper in ("SELECT", "ALL", "DISTINCT", "(", "VALUES", "TABLE"):
                 raise source.error("NOT_ONE_SELECT", index, found=token.upper)
-    for index in range(len(tokens) - 1):
+    for index in range(len(tokens) - 1 if "$" in source.text else 0):
         if "${" in source.slice(index, index + 1) or source.slice(index, index + 2) == "${":
             raise Unshared("${…} is replaced by Spark before it reads the query", index)
 

@@ -249,7 +249,7 @@ class Relation:
 
 @dataclass(slots=True, eq=False)
 class Join:
-    """Two parts of FROM with JOIN between them; `at` is the token of the join's first word.
+    """Two parts of FROM with JOIN or a comma between them, which is the token `at`.
 
     `kind` is `inner`, `cross`, or the words of another join in lower case (`left`, `left semi`).
     """
@@ -277,10 +277,10 @@ class Definition:
 
 @dataclass(slots=True, eq=False)
 class Select:
-    """One SELECT; `sources` are the parts of FROM between commas."""
+    """One SELECT."""
 
     items: list[Item]
-    sources: list[FromPart]
+    source: FromPart
     definitions: list[Definition] = field(default_factory=list)
     distinct_at: int | None = None
     where: SyntaxNode | None = None
@@ -291,8 +291,7 @@ class Select:
     @property
     def bracket(self) -> BracketWindow | None:
         """The bracket window, where FROM is one relation."""
-        (source, *others) = self.sources
-        return source.bracket if isinstance(source, Relation) and not others else None
+        return self.source.bracket if isinstance(self.source, Relation) else None
 
     def roots(self) -> list[SyntaxNode]:
         """Every expression of the query, subqueries and ON apart."""

@@ -5,7 +5,7 @@ for every time that one is read) and the conditions of ON, USING, and of the WHE
 A subquery that only selects, projects or renames is thereby merged into the query that reads it. What
 groups, removes duplicates or limits is not merged.
 
-ON sees the two sides of its join, and nothing else of FROM, as in Spark. USING and NATURAL show each
+ON sees what stands before it in FROM, and nothing behind. USING and NATURAL show each
 pair of joined columns once, in front. A common table expression is bound anew wherever it is read.
 """
 
@@ -78,8 +78,7 @@ class Sources:
         """The rows that a SELECT reads, before its own WHERE, which is added to the conditions."""
         for definition in select.definitions:
             visible = {**visible, definition.name.lower(): Visible(definition, visible)}
-        parts = [self._part(source, visible) for source in select.sources]
-        rows = self._over(_side_by_side(parts))
+        rows = self._over(self._part(select.source, visible))
         if select.where is not None:
             self.conditions.append(Condition(rows, select.where, "WHERE"))
         return rows
@@ -167,8 +166,7 @@ class Sources:
             names = tuple(column.name for column in left.visible if column.name.lower() in others)
         scope = self._using(join, names, left, right)
         if join.on is not None:
-            both = _side_by_side([left, right])
-            self.conditions.append(Condition(self._over(both), join.on, "ON"))
+            self.conditions.append(Condition(self._over(scope), join.on, "ON"))
         return scope
 
     def _using(self, join: Join, names: tuple[str, ...], left: Scope, right: Scope) -> Scope:
@@ -194,9 +192,3 @@ class Sources:
         raise self.source.error(
             "UNKNOWN_COLUMN", join.at, name=name, stream=scope.described, known=scope.listed
         )
-
-
-def _side_by_side(parts: list[Scope]) -> Scope:
-    relations = tuple(relation for part in parts for relation in part.relations)
-    visible = tuple(column for part in parts for column in part.visible)
-    return Scope(relations, visible, ())
