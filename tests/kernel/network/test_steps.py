@@ -102,7 +102,7 @@ def queries_of(count: int) -> st.SearchStrategy[list[Spec]]:
     return st.tuples(*(specs(f"q{number}") for number in range(count))).map(list)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(queries_of(4), histories())
 def test_new_matches_are_those_of_duckdb(
     queries: list[Spec], deltas: list[dict[str, pa.Table]]
@@ -113,7 +113,7 @@ def test_new_matches_are_those_of_duckdb(
         assert runner.step(number, delta) == expected
 
 
-@settings(max_examples=25)
+@settings(max_examples=18)
 @given(queries_of(3), histories(), st.integers(1, 3))
 def test_a_restart_changes_nothing(
     queries: list[Spec], deltas: list[dict[str, pa.Table]], after: int
@@ -126,7 +126,7 @@ def test_a_restart_changes_nothing(
             runner.restart(watermark_of(number))
 
 
-@settings(max_examples=25)
+@settings(max_examples=18)
 @given(queries_of(4), histories(), st.integers(1, 3), st.integers(0, 3))
 def test_queries_come_and_go(
     queries: list[Spec],
@@ -147,7 +147,7 @@ def test_queries_come_and_go(
             runner.restart(watermark_of(number))
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(queries_of(3), histories())
 def test_expiry_changes_no_result(queries: list[Spec], deltas: list[dict[str, pa.Table]]) -> None:
     with_expiry, without = Runner(queries), Runner(queries)
@@ -157,7 +157,7 @@ def test_expiry_changes_no_result(queries: list[Spec], deltas: list[dict[str, pa
     assert with_expiry.state.rows <= without.state.rows
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(queries_of(3), histories())
 def test_a_failed_step_leaves_the_state_as_it_was(
     queries: list[Spec], deltas: list[dict[str, pa.Table]]
