@@ -15,9 +15,11 @@ from tests.support.network_steps import (
     Oracle,
     Spec,
     counted,
+    difference,
     plan_of,
     rows_of,
     specs,
+    table,
 )
 
 from weft.kernel import network
@@ -145,6 +147,25 @@ def test_queries_come_and_go(
         if number == after:
             runner.use(last)
             runner.restart(watermark_of(number))
+
+
+def test_a_new_query_sees_tables_whole() -> None:
+    """Also where it joins them with each other before it joins the stream."""
+    relations = ("t", "t", "a")
+    same = [difference(relations, (slot, "k"), (slot + 1, "k"), 0, 0) for slot in (0, 1)]
+    old = Spec("old", ("a", "t"), (difference(("a", "t"), (0, "k"), (1, "k"), 0, 0),), ((0, "k"),))
+    new = Spec("new", relations, tuple(same), ((1, "k"),))
+    runner, oracle = Runner([old]), Oracle()
+    row = {"k": 1, "ts": 5 * SECOND, "#time": 5 * SECOND}
+    first = {"t": table("t", [{"k": 1, "#step": 0}]), "a": table("a", [{**row, "#step": 1}])}
+    assert runner.step(1, first) == oracle.step([old], first, 0, {})
+    runner.use([old, new])
+    runner.restart(watermark_of(1))
+    second = {"a": table("a", [{**row, "#step": 2}])}
+    from_steps = {"new": {"a": 2}}
+    expected = oracle.step([old, new], second, 0, from_steps)
+    assert expected == {"old": Counter({(1,): 1}), "new": Counter({(1,): 1})}
+    assert runner.step(2, second, from_steps) == expected
 
 
 @settings(max_examples=12)
