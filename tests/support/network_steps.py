@@ -309,14 +309,15 @@ _EXACT = ("k", "g", "d", "m")
 _ORDERED = ("s", "x")
 
 
-def _value(name: str) -> st.SearchStrategy[Any]:
+def _value(relation: str, name: str) -> st.SearchStrategy[Any]:
     """Few different values of a column, so that joins match; NULL among them."""
     some: dict[str, list[Any]] = {
         "k": [1, 2, 3],
         "g": [1, 2, -(2**63), 2**63 - 1],
         "s": ["", "a", "ab", "é", "\U0001f600"],
         "x": [0.0, -0.0, 1.5, -1.0, float("nan"), float("inf")],
-        "m": [Decimal("0.10"), Decimal("1.00"), Decimal("-2.50")],
+        "m": [Decimal("0.10"), Decimal("1.00"), Decimal("-2.50")]
+        + [Decimal("99999999999999999999.01")] * (relation == "b"),
         "d": [date(1969, 12, 31), date(2020, 2, 29), date(2020, 3, 1)],
     }
     return st.sampled_from([*some[name], *some[name], None])
@@ -328,7 +329,7 @@ def rows_of(draw: st.DrawFn, relation: str, step: int) -> pa.Table:
     some without a time, some twice."""
     rows: list[dict[str, Any]] = []
     for _ in range(draw(st.integers(0, 5))):
-        row = {name: draw(_value(name)) for name in FIELDS[relation] if name != "ts"}
+        row = {name: draw(_value(relation, name)) for name in FIELDS[relation] if name != "ts"}
         if relation in STREAMS:
             second = draw(st.sampled_from([*range(step - 4, step + 3), None]))
             row[STEP] = step
@@ -348,7 +349,7 @@ def conditions(draw: st.DrawFn, relations: Sequence[str], *, several: bool) -> C
     if not several:
         slot, name = draw(st.sampled_from([place for place in places if place[1] != "ts"]))
         operator = draw(st.sampled_from(["=", "<", ">", "<>", "IS"]))
-        value: Any = draw(_value(name).filter(lambda value: value is not None))
+        value: Any = draw(_value(relations[slot], name).filter(lambda value: value is not None))
         if isinstance(value, Decimal):
             value = int(value * 100)
         elif isinstance(value, date):

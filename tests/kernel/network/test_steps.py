@@ -15,9 +15,11 @@ from tests.support.network_steps import (
     Oracle,
     Spec,
     counted,
+    difference,
     plan_of,
     rows_of,
     specs,
+    table,
 )
 
 from weft.kernel import network
@@ -102,7 +104,7 @@ def queries_of(count: int) -> st.SearchStrategy[list[Spec]]:
     return st.tuples(*(specs(f"q{number}") for number in range(count))).map(list)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(queries_of(4), histories())
 def test_new_matches_are_those_of_duckdb(
     queries: list[Spec], deltas: list[dict[str, pa.Table]]
@@ -113,7 +115,7 @@ def test_new_matches_are_those_of_duckdb(
         assert runner.step(number, delta) == expected
 
 
-@settings(max_examples=25)
+@settings(max_examples=18)
 @given(queries_of(3), histories(), st.integers(1, 3))
 def test_a_restart_changes_nothing(
     queries: list[Spec], deltas: list[dict[str, pa.Table]], after: int
@@ -126,7 +128,7 @@ def test_a_restart_changes_nothing(
             runner.restart(watermark_of(number))
 
 
-@settings(max_examples=25)
+@settings(max_examples=18)
 @given(queries_of(4), histories(), st.integers(1, 3), st.integers(0, 3))
 def test_queries_come_and_go(
     queries: list[Spec],
@@ -147,7 +149,26 @@ def test_queries_come_and_go(
             runner.restart(watermark_of(number))
 
 
-@settings(max_examples=20)
+def test_a_new_query_sees_tables_whole() -> None:
+    """Also where it joins them with each other before it joins the stream."""
+    relations = ("t", "t", "a")
+    same = [difference(relations, (slot, "k"), (slot + 1, "k"), 0, 0) for slot in (0, 1)]
+    old = Spec("old", ("a", "t"), (difference(("a", "t"), (0, "k"), (1, "k"), 0, 0),), ((0, "k"),))
+    new = Spec("new", relations, tuple(same), ((1, "k"),))
+    runner, oracle = Runner([old]), Oracle()
+    row = {"k": 1, "ts": 5 * SECOND, "#time": 5 * SECOND}
+    first = {"t": table("t", [{"k": 1, "#step": 0}]), "a": table("a", [{**row, "#step": 1}])}
+    assert runner.step(1, first) == oracle.step([old], first, 0, {})
+    runner.use([old, new])
+    runner.restart(watermark_of(1))
+    second = {"a": table("a", [{**row, "#step": 2}])}
+    from_steps = {"new": {"a": 2}}
+    expected = oracle.step([old, new], second, 0, from_steps)
+    assert expected == {"old": Counter({(1,): 1}), "new": Counter({(1,): 1})}
+    assert runner.step(2, second, from_steps) == expected
+
+
+@settings(max_examples=12)
 @given(queries_of(3), histories())
 def test_expiry_changes_no_result(queries: list[Spec], deltas: list[dict[str, pa.Table]]) -> None:
     with_expiry, without = Runner(queries), Runner(queries)
@@ -157,7 +178,7 @@ def test_expiry_changes_no_result(queries: list[Spec], deltas: list[dict[str, pa
     assert with_expiry.state.rows <= without.state.rows
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(queries_of(3), histories())
 def test_a_failed_step_leaves_the_state_as_it_was(
     queries: list[Spec], deltas: list[dict[str, pa.Table]]

@@ -33,8 +33,11 @@ def evaluate(
         return pa.repeat(_constant(scalar), rows)
     if isinstance(scalar, Opaque):
         raise NeedsSpark(scalar.sql)
+    operator = _OPERATORS.get(scalar.operator)
+    if operator is None:
+        raise NeedsSpark(scalar.operator)
     arguments = [evaluate(argument, column, rows, ansi=ansi) for argument in scalar.arguments]
-    result: pa.Array = _OPERATORS[scalar.operator](scalar, arguments, ansi)
+    result: pa.Array = operator(scalar, arguments, ansi)
     return result
 
 

@@ -80,7 +80,7 @@ class Outcome:
     """New rows of queries whose output columns Spark must make: `slot.column` of the query's inputs.
     DISTINCT is not applied to them: `distinct.fresh` does it after the projection."""
     joined: Mapping[str, pa.Table]
-    """New rows of the physical joins that other joins read."""
+    """New rows of the physical joins that other joins read, except joins of tables alone."""
     shown: Mapping[str, pa.Table]
     """New hashes of DISTINCT queries."""
     state: State
@@ -115,7 +115,8 @@ def restored(
 
     `base` holds the rows that joins have admitted (see `admitted`), `joined` the rows of physical joins
     that other joins read. A node that is newer than stored rows has none of them: its queries see
-    only what came after their registration.
+    only what came after their registration. Tables they see whole, so a join of tables alone is
+    computed again.
     """
     deltas = {
         relation: pa.concat_tables(tables, promote_options="permissive")
@@ -176,10 +177,13 @@ class _Step:
                 continue
             if node.join is None:
                 self._read(node)
-            elif self._emits:
+            elif self._emits or not self._reads_stream(node):
                 self._join(node)
             else:
                 self._take_back(node, joined.get(node.id, ()))
+
+    def _reads_stream(self, node: PhysicalNode) -> bool:
+        return not self._program.streams.isdisjoint(node.relations)
 
     def outcome(self, watermark: int) -> Outcome:
         arrived = self._state.arrived | (self._deltas.keys() - self._program.streams)
@@ -362,7 +366,7 @@ class _Step:
             for entry in node.inputs
         }
         self._chunks[node.id] = history.new_chunk(node, rows, bits, ansi=self._limits.ansi)
-        if node.join is not None and self._emits:
+        if node.join is not None and self._emits and self._reads_stream(node):
             stored = {name: to_arrow(values) for name, values in columns.items()}
             for entry in node.inputs:
                 for number, member in enumerate(entry.members):
