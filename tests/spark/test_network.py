@@ -153,6 +153,21 @@ def test_join_queries_come_and_go_while_running(streams: Streams) -> None:
     w.close()
 
 
+def test_a_part_of_a_join_condition_that_only_spark_can_compute(streams: Streams) -> None:
+    """Days have no fixed length where the clocks change: Spark adds them, row by row."""
+    streams.spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    queries = {
+        "days": "SELECT x.id AS x, y.id AS y FROM t x, t y WHERE x.b = y.a "
+        "AND y.ts > x.ts AND y.ts < x.ts + INTERVAL 1 DAY",
+    }
+    with streams.open() as w:
+        streams.register(w, queries)
+        streams.add("t", some_rows(0, 30))
+        streams.add("t", some_rows(30, 60))
+        w.start(availableNow=True).awaitTermination()
+        assert streams.check(w, queries) > 100
+
+
 def test_history_is_there_after_a_restart(streams: Streams) -> None:
     """Each batch is run by another process, so to speak; matches span all of them."""
     for step in range(4):

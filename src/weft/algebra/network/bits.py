@@ -40,15 +40,16 @@ def bit_of(opaque: Opaque) -> Bit:
     return Bit(f"#{codec.digest((sql, opaque.type))}", sql, opaque.type)
 
 
-def bits_of(predicates: PredicateSet) -> list[Bit]:
-    """The columns that the conditions of one slot need."""
+def bits_of(predicates: PredicateSet, slot: int | None = None) -> list[Bit]:
+    """The columns that conditions need: of one slot, if given. A condition on several slots may have a
+    part that only Spark can compute, too."""
     bits: dict[str, Bit] = {}
     for predicate in predicates.predicates:
         for literal in predicate.literals:
             if isinstance(literal.subject, Linear):
                 continue
             for part in walk(literal.subject):
-                if isinstance(part, Opaque):
+                if isinstance(part, Opaque) and (slot is None or slots_in(part) <= {slot}):
                     bit = bit_of(part)
                     bits[bit.name] = bit
     return list(bits.values())

@@ -27,6 +27,17 @@ from weft.workloads.stored import StoredStream
 
 
 @dataclass(frozen=True)
+class _Query:
+    name: str
+    sql: str
+
+
+_NOTHING = _Query("nothing", f"SELECT tranid FROM {STREAM} WHERE tranid < 0")
+"""A run needs a query to begin with. This one is dropped at once: then the stream is read and committed
+without any."""
+
+
+@dataclass(frozen=True)
 class Increments:
     """What arrives: rows of history, rows of an increment, how many to warm up and to time."""
 
@@ -49,12 +60,14 @@ def stepped(
     name: str,
     **settings: Any,
 ) -> Measurement:
-    """The seconds of every timed increment."""
+    """The seconds of every timed increment; without queries, those of a stream that is only read."""
     arrivals = Arrivals(stored, work / "arriving")
     with weft.Weft(spark, checkpoint=str(fresh(work / "weft")), **settings) as w:
         w.add_stream(STREAM, arrivals.open(spark), time=TIME, watermark=WATERMARK)
-        registering = register(w, queries)
+        registering = register(w, queries or [_NOTHING])
         running = w.start(processingTime="0 seconds")
+        if not queries:
+            w.drop(_NOTHING.name)
         try:
             loading = _arrived(running, arrivals, increments.history)
             for _ in range(increments.warm):
