@@ -29,6 +29,9 @@ STREAMS = {
     name: StreamSchema(name, tuple(Field(*column) for column in columns.items()), "ts", 10_000_000)
     for name, columns in (("transfers", TRANSFERS), ("calls", CALLS))
 }
+TABLES = {
+    "accounts": (Field("account", "bigint"), Field("owner", "string"), Field("opened", "date"))
+}
 EXAMPLES = [
     statement
     for block in re.findall(r"```sql\n(.*?)```", GUIDE, re.DOTALL)
@@ -38,7 +41,9 @@ CASES = re.findall(r"^\| `(SELECT .*?)` \| (.*?) \|$", GUIDE, re.MULTILINE)
 
 
 def bound(sql: str, name: str = "example") -> JoinQuery | Fallback:
-    query = bind(name, sql, STREAMS, NoAnalyzer(), query_id=f"{name}@1", time_zone="UTC")
+    query = bind(
+        name, sql, STREAMS, NoAnalyzer(), query_id=f"{name}@1", tables=TABLES, time_zone="UTC"
+    )
     assert isinstance(query, JoinQuery | Fallback)
     return query
 
@@ -75,7 +80,7 @@ def test_the_two_queries_share_as_it_says() -> None:
     network = network_of(queries, tuple(STREAMS.values())).as_version(0, [q.id for q in queries])
     (block,) = re.findall(r"```\n(network: .*?)```", GUIDE, re.DOTALL)
     assert str(explain([], [], network=network)).startswith(block.rstrip())
-    assert len(EXAMPLES) == 4 and len(CASES) >= 10
+    assert len(EXAMPLES) == 5 and len(CASES) >= 10
 
 
 def test_an_inferred_condition_is_there() -> None:
