@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,15 @@ def test_the_shared_plan_is_the_golden_one(case: Path) -> None:
     if os.environ.get("WEFT_REGENERATE"):
         expected.write_text(found)
     assert found == expected.read_text()
+
+
+def test_the_network_in_the_docs_is_the_golden_one() -> None:
+    guide = (GOLDEN.parents[1] / "docs" / "explain.md").read_text()
+    (shown,) = re.findall(r"```\n(network: .*?)\n```", guide, re.DOTALL)
+    golden = (GOLDEN / "network.txt").read_text()
+    paragraphs = shown.split("\n\n")
+    assert len(paragraphs) == 3
+    assert [part for part in paragraphs if part not in golden] == []
 
 
 def test_every_golden_text_has_its_queries() -> None:

@@ -9,6 +9,7 @@ from weft.algebra.network.query import JoinQuery
 from weft.algebra.query import Field, Query
 from weft.cli.project.folder import Project
 from weft.cli.project.recorded import Recorded
+from weft.cli.project.session import defaults
 from weft.sql import bind
 
 
@@ -34,9 +35,18 @@ def bound_unaided(
     if not {stream.name for stream in project.streams} <= schemas.keys():
         return None
     tables = [table.name for table in project.tables]
-    ansi = _ansi(project)
+    zone = {**defaults(), **project.spark}["spark.sql.session.timeZone"]
     try:
-        bound = bind(name, sql, schemas, _NoSpark(), query_id=query_id, ansi=ansi, tables=tables)
+        bound = bind(
+            name,
+            sql,
+            schemas,
+            _NoSpark(),
+            query_id=query_id,
+            ansi=_ansi(project),
+            tables=tables,
+            time_zone=zone,
+        )
     except _AskSparkError:
         return None
     return bound if isinstance(bound, Query | JoinQuery) else None

@@ -120,6 +120,7 @@ class Registry:
                     ansi=session.ansi,
                     double_quoted_names=session.double_quoted_names,
                     tables=self.table_fields,
+                    time_zone=session.time_zone,
                     guard=None if self._allow_unsafe else Guard(self._spark.catalog.tableExists),
                 )
                 if isinstance(bound, Fallback):

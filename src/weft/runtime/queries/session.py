@@ -15,6 +15,7 @@ from weft.errors import SqlError
 
 _ANSI: Final = "spark.sql.ansi.enabled"
 _DOUBLE_QUOTES: Final = "spark.sql.ansi.doubleQuotedIdentifiers"
+_TIME_ZONE: Final = "spark.sql.session.timeZone"
 
 _LITERALS: Final = "it changes what literals mean"
 _REQUIRED: Final = {
@@ -41,6 +42,7 @@ class SqlSession:
 
     ansi: bool
     double_quoted_names: bool
+    time_zone: str
 
 
 def sql_session(spark: SparkSession) -> SqlSession:
@@ -50,7 +52,8 @@ def sql_session(spark: SparkSession) -> SqlSession:
         if value.lower() != wanted.lower():
             raise SqlError("SESSION_SETTING", key=key, value=value, wanted=wanted, detail=detail)
     ansi = _is_true(spark, _ANSI)
-    return SqlSession(ansi, ansi and _is_true(spark, _DOUBLE_QUOTES))
+    double_quoted_names = ansi and _is_true(spark, _DOUBLE_QUOTES)
+    return SqlSession(ansi, double_quoted_names, str(spark.conf.get(_TIME_ZONE)))
 
 
 def _is_true(spark: SparkSession, key: str) -> bool:
