@@ -85,7 +85,6 @@ REFUSED = {
     "SELECT b.k FROM bids b LEFT JOIN clicks c ON b.k = c.k": "without a watermark in the join keys",
     "SELECT k FROM bids WHERE v > (SELECT max(v) FROM clicks)": "not allowed in subquery",
     "SELECT nope(v) AS n FROM bids": "nope",
-    "SELECT b.k FROM bids b JOIN people p ON b.k = p.kk": "kk",
 }
 ACCEPTED = [
     "SELECT DISTINCT window(ts, '10 seconds') AS w FROM bids",
@@ -150,6 +149,9 @@ CHANGED = {
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "true",
     "spark.sql.legacy.statisticalAggregate": "true",
     "spark.sql.legacy.ctePrecedencePolicy": "LEGACY",
+    "spark.sql.legacy.interval.enabled": "true",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "false",
+    "spark.sql.ansi.relationPrecedence": "true",
 }
 
 

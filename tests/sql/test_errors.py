@@ -220,6 +220,7 @@ PAIR = "FROM bids a, bids b WHERE a.auction = b.auction"
         ("SELECT a.price FROM bids a CROSS JOIN bids b, bids c", "CARTESIAN", 1, 47),
         ("SELECT a.d FROM bids a JOIN nowhere n ON a.d = n.d", "UNKNOWN_STREAM", 1, 29),
         ("SELECT name FROM people", "UNSUPPORTED", 1, 18),
+        ("SELECT d FROM bids JOIN people p ON p.nme = channel", "UNKNOWN_COLUMN", 1, 37),
         # results
         (f"SELECT a.price, b.price {PAIR}", "DUPLICATE_COLUMN", 1, 17),
         ("SELECT price, price FROM bids", "DUPLICATE_COLUMN", 1, 15),
