@@ -40,15 +40,20 @@ def bit_of(opaque: Opaque) -> Bit:
     return Bit(f"#{codec.digest((sql, opaque.type))}", sql, opaque.type)
 
 
-def bits_of(predicates: PredicateSet) -> list[Bit]:
-    """The columns that the conditions of one slot need."""
+def bits_of(predicates: PredicateSet, slot: int = 0) -> list[Bit]:
+    """The columns that the conditions need of one slot, also where they read others, too.
+
+    >>> from weft.algebra.predicates.predicate_set import TRUE
+    >>> bits_of(TRUE, 1)
+    []
+    """
     bits: dict[str, Bit] = {}
     for predicate in predicates.predicates:
         for literal in predicate.literals:
             if isinstance(literal.subject, Linear):
                 continue
             for part in walk(literal.subject):
-                if isinstance(part, Opaque):
+                if isinstance(part, Opaque) and slots_in(part) <= {slot}:
                     bit = bit_of(part)
                     bits[bit.name] = bit
     return list(bits.values())

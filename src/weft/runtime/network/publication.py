@@ -91,7 +91,7 @@ class NetworkPublication:
                 if entry.relation == stream:
                     selection = query.predicates.within({slot}).moved({slot: 0})
                     sets[selection] = None
-                    bits |= {bit.name: bit for bit in bits_of(selection)}
+                    bits |= {bit.name: bit for bit in bits_of(query.predicates, slot)}
         order = [column.name for column in self.source.fields]
         condition = widened(tuple(sets)) if sets else "false"
         return _Pass(condition, tuple(sorted(columns, key=order.index)), tuple(bits.values()))
