@@ -118,7 +118,7 @@ def test_queries_come_and_go_while_another_process_runs(
     assert weft("drop", folder, "never").exit_code == 0
 
     with monkeypatch.context() as without_spark:
-        without_spark.setattr(registration, "session", None)
+        without_spark.setattr(registration, "watched_session", None)
         extra = tmp_path / "extra.sql"
         extra.write_text("SELECT MAX(price) AS p FROM bids GROUP BY window(ts, '2 minutes')")
         assert weft("register", folder, "extra", extra).exit_code == 0

@@ -24,7 +24,8 @@ from weft.runtime.sinks import resultfiles, store
 from weft.runtime.sinks.reading import QueryResults
 from weft.sql.fallback import Fallback
 
-PLAIN = "SELECT k, v FROM s WHERE v > 0"
+#: A lambda has no shared form.
+PLAIN = "SELECT k, transform(array(v), x -> x)[0] AS v FROM s WHERE v > 0"
 NO_PAUSE = {"sink_pause_seconds": 0.01}
 
 
@@ -122,7 +123,7 @@ def test_an_error_in_its_own_data_is_told_as_spark_tells_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     w = opened(session(spark), tmp_path, **NO_PAUSE)
-    handle = w.register("divided", "SELECT k, 1 / v AS x FROM s")
+    handle = w.register("divided", "SELECT k, 1 / transform(array(v), x -> x)[0] AS x FROM s")
     put_rows(tmp_path / "input", 0, [(1, "a", 0)])
     run(w)
     assert handle.status == "quarantined"

@@ -124,6 +124,8 @@ QUERIES = {
     "AND y.b = z.a AND y.id > x.id AND y.id <= x.id + 10 AND z.id > y.id AND z.id <= y.id + 8",
     "either": "SELECT x.id AS x, y.id AS y FROM t x, u y WHERE x.b = y.b "
     "AND (x.a = 2 OR y.s = 'x3') AND x.id - y.id BETWEEN -4 AND 4",
+    "function": "SELECT x.id AS x, y.id AS y FROM t x, u y WHERE concat(x.s, '!') = concat(y.s, '!') "
+    "AND x.b = y.b AND x.id - y.id BETWEEN -4 AND 4",
     "distinct": "SELECT DISTINCT x.a AS xa, y.s AS ys FROM t x, u y WHERE x.b = y.b "
     "AND x.id - y.id BETWEEN -4 AND 4",
 }
@@ -131,7 +133,7 @@ QUERIES = {
 
 def test_join_queries_come_and_go_while_running(streams: Streams) -> None:
     """Every query sees the rows since its registration, whatever it shares with older ones."""
-    first = ["filter", "computed", "pairs", "two_streams", "distinct"]
+    first = ["filter", "computed", "pairs", "two_streams", "function", "distinct"]
     w = streams.open()
     early = {name: QUERIES[name] for name in first}
     late = {name: sql for name, sql in QUERIES.items() if name not in first}

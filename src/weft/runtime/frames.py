@@ -1,4 +1,4 @@
-"""From Arrow to Spark, type by type.
+"""From Arrow to Spark, type by type; and what Spark says when it fails on rows.
 
 Left to itself, Spark takes a timestamp without a zone for an instant in the session's time zone.
 In weft it is a TIMESTAMP_NTZ: what a clock on the wall showed, the same in every zone. Every table
@@ -8,8 +8,11 @@ that becomes a DataFrame goes through here.
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+
+from weft.kernel.failure import QueryFailure
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -17,3 +20,9 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     frame: DataFrame = spark.createDataFrame(table, schema)
     return frame
+
+
+def failure_of(error: PySparkException) -> QueryFailure:
+    """Spark's error as that of one query."""
+    condition = error.getCondition() or "SPARK_ERROR"
+    return QueryFailure(condition, str(error).split("\n", 1)[0].removeprefix(f"[{condition}] "))

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from weft.algebra.query import Query, StreamSchema
 from weft.kernel.failure import QueryFailure
 from weft.optimizer.gtweave import share
+from weft.runtime.frames import failure_of
 from weft.runtime.level1.fragments import fragments
 from weft.runtime.quiet import quiet_sql_errors
 
@@ -55,8 +56,7 @@ def _bisect(
     if error is None:
         return
     if len(suspects) == 1:
-        message = str(error).split("\n", 1)[0]
-        failures[suspects[0].id] = QueryFailure(error.getCondition() or "SPARK_ERROR", message)
+        failures[suspects[0].id] = failure_of(error)
         return
     middle = len(suspects) // 2
     _bisect(rows, suspects[:middle], stream, failures)

@@ -25,7 +25,7 @@ from weft.kernel.network.distinct import Emitted, fresh
 from weft.kernel.network.state import emitted_table
 from weft.kernel.windows.program import family
 from weft.kernel.windows.results import family_schema
-from weft.runtime.frames import frame_of
+from weft.runtime.frames import failure_of, frame_of
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,7 @@ def finished(spark: SparkSession, plan: NetworkPlan, outcome: Outcome) -> Finish
         try:
             projected = _projected(spark, query, rows)
         except PySparkException as error:
-            message = str(error).split("\n", 1)[0]
-            failures[query_id] = QueryFailure(error.getCondition() or "SPARK_ERROR", message)
+            failures[query_id] = failure_of(error)
             continue
         if query.distinct:
             before = emitted.get(query_id, Emitted())

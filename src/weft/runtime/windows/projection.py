@@ -12,7 +12,7 @@ from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.failure import QueryFailure
 from weft.kernel.windows.program import Shape
 from weft.kernel.windows.results import QUERY_COLUMN, output_names
-from weft.runtime.frames import frame_of
+from weft.runtime.frames import failure_of, frame_of
 
 
 def project(
@@ -23,14 +23,14 @@ def project(
         return _project(spark, shape, raw), {}
     except PySparkException as error:
         if len(shape.queries) == 1:
-            return _empty(shape), {shape.queries[0].id: _failure(error)}
+            return _empty(shape), {shape.queries[0].id: failure_of(error)}
     tables, failures = [], {}
     for query in shape.queries:
         own = raw.filter(pa.compute.equal(raw.column(QUERY_COLUMN), query.id))
         try:
             tables.append(_project(spark, shape, own))
         except PySparkException as error:
-            failures[query.id] = _failure(error)
+            failures[query.id] = failure_of(error)
     return pa.concat_tables(tables) if tables else _empty(shape), failures
 
 
@@ -56,7 +56,3 @@ def _empty(shape: Shape) -> pa.Table:
     from weft.kernel.windows.results import family_schema
 
     return family_schema(shape.types).empty_table()
-
-
-def _failure(error: PySparkException) -> QueryFailure:
-    return QueryFailure(error.getCondition() or "SPARK_ERROR", str(error).split("\n", 1)[0])
