@@ -40,11 +40,6 @@ def bit_of(opaque: Opaque) -> Bit:
     return Bit(f"#{codec.digest((sql, opaque.type))}", sql, opaque.type)
 
 
-<<<<<<< .merge_file_e8RE9q
-def bits_of(predicates: PredicateSet, slot: int | None = None) -> list[Bit]:
-    """The columns that conditions need: of one slot, if given. A condition on several slots may have a
-    part that only Spark can compute, too."""
-=======
 def bits_of(predicates: PredicateSet, slot: int = 0) -> list[Bit]:
     """The columns that the conditions need of one slot, also where they read others, too.
 
@@ -52,18 +47,13 @@ def bits_of(predicates: PredicateSet, slot: int = 0) -> list[Bit]:
     >>> bits_of(TRUE, 1)
     []
     """
->>>>>>> .merge_file_0D8Flp
     bits: dict[str, Bit] = {}
     for predicate in predicates.predicates:
         for literal in predicate.literals:
             if isinstance(literal.subject, Linear):
                 continue
             for part in walk(literal.subject):
-<<<<<<< .merge_file_e8RE9q
-                if isinstance(part, Opaque) and (slot is None or slots_in(part) <= {slot}):
-=======
                 if isinstance(part, Opaque) and slots_in(part) <= {slot}:
->>>>>>> .merge_file_0D8Flp
                     bit = bit_of(part)
                     bits[bit.name] = bit
     return list(bits.values())
