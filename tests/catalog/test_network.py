@@ -55,9 +55,13 @@ def opening() -> Iterator[Opening]:
 
 
 def changed(
-    plan: NetworkPlan, new: list[JoinQuery], gone: list[str], index: NetworkIndex
+    plan: NetworkPlan,
+    new: list[JoinQuery],
+    gone: list[str],
+    index: NetworkIndex,
+    options: Options | None = None,
 ) -> NetworkPlan:
-    return with_queries(plan, new, gone, STREAMS, index, Options(), ESTIMATE)
+    return with_queries(plan, new, gone, STREAMS, index, options or Options(), ESTIMATE)
 
 
 def relations(catalog: Catalog) -> dict[str, set[tuple[Any, ...]]]:
@@ -107,16 +111,20 @@ def test_both_databases_hold_the_same_network(catalog_url: str, opening: Opening
 
 
 @settings(max_examples=40)
-@given(batches=changes(), rows=relation_rows())
+@given(
+    batches=changes(),
+    rows=relation_rows(),
+    options=st.sampled_from([Options(), Options(reroute=True, restructure=True)]),
+)
 def test_after_every_change_the_relations_are_those_of_a_rebuild(
-    batches: list[tuple[list[JoinQuery], list[str]]], rows: dict[str, list[Row]]
+    batches: list[tuple[list[JoinQuery], list[str]]], rows: dict[str, list[Row]], options: Options
 ) -> None:
     catalog, fresh = Catalog("sqlite://"), Catalog("sqlite://")
     plan, index = NetworkPlan(0), catalog.network()
     for number, (new, gone) in enumerate(batches):
         if number % 2:
             index = catalog.network()
-        plan = changed(plan, new, gone, index)
+        plan = changed(plan, new, gone, index, options)
         check_invariants(plan)
         rebuilt(plan, fresh.network())
         assert relations(catalog) == relations(fresh)

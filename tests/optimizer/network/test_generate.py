@@ -32,6 +32,9 @@ OPTIONS = {
     "match-plan": Options(strategy="match-plan"),
     "match-plan, no canonicalization": Options(strategy="match-plan", canonicalize=False),
     "selections always before joins": Options(materialize_below=1.1),
+    "rerouting": Options(reroute=True, materialize_below=1.1),
+    "restructuring": Options(restructure=True),
+    "both, match-plan": Options(strategy="match-plan", reroute=True, restructure=True),
     "selections never before joins": Options(materialize_below=0.0),
 }
 

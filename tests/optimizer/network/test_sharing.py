@@ -214,3 +214,68 @@ def test_dropping_the_first_query_keeps_what_the_second_one_uses() -> None:
     kept = dropped(plan, ["q1"], index)
     assert [node.id for node in kept.nodes] == [node.id for node in plan.nodes]
     assert dropped(plan, ["q2"], index).nodes == built([fraud("q1", 20)]).nodes
+
+
+def together(queries: Sequence[JoinQuery], options: Options) -> NetworkPlan:
+    """The plan of queries that are added as one change."""
+    streams = (TRANSFERS, *STREAMS[1:])
+    return with_queries(
+        NetworkPlan(0), queries, (), streams, ScanIndex(), options, HeuristicEstimate()
+    )
+
+
+def test_rerouting_moves_a_selection_below_a_smaller_one() -> None:
+    #   off: F ── narrow, F ── wide        on: F ── wide ── narrow
+    queries = [
+        filters("narrow", amount(0, 50), of_type(0)),
+        filters("wide", amount(0, 40), of_type(0)),
+    ]
+    for rerouting, parent in ((False, "n0"), (True, "n2")):
+        plan = together(queries, Options(reroute=rerouting))
+        narrow = plan.node_by_id[plan.feed_by_query["narrow"].node]
+        assert narrow.parents == (parent,)
+        wide = plan.node_by_id[plan.feed_by_query["wide"].node]
+        if rerouting:
+            assert (wide.sequence, narrow.sequence) == (500, 1000)
+            assert narrow.predicates == all_of([amount(0, 50)])
+
+
+def test_nodes_that_have_run_are_not_moved() -> None:
+    plan = built(
+        [
+            filters("narrow", amount(0, 50), of_type(0)),
+            filters("wide", amount(0, 40), of_type(0)),
+            pair("less", 10, 5),
+            pair("more", 5, 10),
+        ],
+        Options(reroute=True, restructure=True),
+    )
+    assert plan.node_by_id[plan.feed_by_query["narrow"].node].parents == ("n0",)
+    assert [plan.node_by_id[plan.feed_by_query[q].node].kind for q in ("less", "more")] == [
+        "join",
+        "join",
+    ]
+
+
+def pair(query_id: str, above: int, days: int) -> JoinQuery:
+    return join_query(query_id, "FF", all_of([*onward(0, 1, days), amount(0, above)]), ["0.tranid"])
+
+
+def test_restructuring_lets_a_weaker_join_feed_two_that_do_not_imply_each_other() -> None:
+    #   Figure 13(b), off: two joins       on: J (> 5, 10 days) ── (> 10, 5 days) and (> 5, 10 days)
+    queries = [pair("q1", 10, 5), pair("q2", 5, 8), pair("q3", 5, 10), pair("q4", 7, 9)]
+    assert kinds(together(queries[:2], Options())) == {"source": 1, "join": 2}
+    plan = together(queries[:2], Options(restructure=True))
+    assert kinds(plan) == {"source": 1, "join": 1, "selection": 1}, "the hull is the second query's"
+    crossed = [pair("q1", 10, 9), pair("q2", 5, 8)]
+    plan = together(crossed, Options(restructure=True))
+    assert kinds(plan) == {"source": 1, "join": 1, "selection": 2}
+    (join,) = (node for node in plan.nodes if node.kind == "join")
+    assert join.predicates == pair("hull", 5, 9).predicates
+
+
+def test_restructuring_keeps_joins_apart_that_select_other_rows() -> None:
+    first = join_query("q1", "FF", all_of([*onward(0, 1, 5), of_type(0)]), ["0.tranid"])
+    second = join_query("q2", "FF", all_of([*onward(0, 1, 9), of_type(1)]), ["0.tranid"])
+    plan = together([first, second], Options(restructure=True))
+    assert kinds(plan)["join"] == 2, "without the types it would have a hundred times the rows"

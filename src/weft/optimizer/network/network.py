@@ -54,13 +54,15 @@ class Network:
         self._fed: Counter[str] = Counter()
         self._reads: dict[str, Counter[str]] = {}
         self._sizes: dict[str, float] = {}
+        self._joins: dict[tuple[str, ...], dict[str, None]] = {}
         self._changed: set[str] = set()
         for node in plan.nodes:
             self._attach(node)
         for feed in plan.feeds:
             self._fed[feed.node] += 1
             self._read(feed.node, self._outputs(feed))
-        self._changed.clear()
+        # A plan may have lost queries without its columns.
+        self._changed = {node.id for node in plan.nodes if node.columns != self._columns(node.id)}
 
     @property
     def entries(self) -> Iterator[Entry]:
@@ -149,6 +151,67 @@ class Network:
         for parent in dict.fromkeys(gone.parents):
             self.release(parent)
 
+    def joins_of(self, left: str, right: str) -> list[str]:
+        """The joins whose JVOAs are these two."""
+        return list(self._joins.get((left, right), ()))
+
+    def become_selection(self, node: str, parent: str, predicates: PredicateSet) -> None:
+        """Take a node's rows from a selection on another parent. They must be the same rows. All nodes
+        below it come from other ancestors then, so they are looked up in other places."""
+        old = self._nodes[node]
+        columns = self._columns(node)
+        moved = replace(old, kind="selection", parents=(parent,), predicates=predicates)
+        for names in (predicates.names, columns):
+            for above, wanted in self._parent_reads(moved, names):
+                self._read(above, wanted)
+        for names in (old.predicates.names, columns):
+            for above, unwanted in self._parent_reads(old, names):
+                self._unread(above, unwanted)
+        for above in old.parents:
+            self._children[above].discard(node)
+        self._children[parent].add(node)
+        self._nodes[node] = moved
+        self._changed.add(node)
+        self._make_room(parent, node)
+        below = self._below(node)
+        for name in below:
+            if self._nodes[name].kind == "join" or name == node:
+                self._joins.get(self._places[name].jvoas, {}).pop(name, None)
+        self.index.remove(below)
+        for name in below:
+            self._locate(self._nodes[name])
+        self.index.add(Entry(self._nodes[name], self._places[name]) for name in below)
+        for above in dict.fromkeys(old.parents):
+            self.release(above)
+
+    def _make_room(self, parent: str, child: str) -> None:
+        """Let a selection come after its parent: in the middle between the parent's parent and the
+        selection if there is room, else by moving the selection down with all selections below it."""
+        upper, lower = self._nodes[parent], self._nodes[child]
+        if lower.sequence > upper.sequence:
+            return
+        if upper.kind == "selection":
+            first = self._nodes[upper.parents[0]].sequence
+            middle = -(-(first + lower.sequence) // 2)
+            if first < middle < lower.sequence:
+                self._nodes[parent] = replace(upper, sequence=middle)
+                return
+        self._nodes[child] = replace(lower, sequence=upper.sequence + SEQUENCE_STEP)
+        for below in self._children[child]:
+            if self._nodes[below].kind == "selection":
+                self._make_room(child, below)
+
+    def _below(self, node: str) -> list[str]:
+        """A node and all that take rows from it, parents first."""
+        found = {node}
+        waiting = [node]
+        while waiting:
+            for child in self._children[waiting.pop()]:
+                if child not in found:
+                    found.add(child)
+                    waiting.append(child)
+        return [below.id for below in ordered([self._nodes[name] for name in found])]
+
     def release_unused(self) -> None:
         """Remove what a plan has kept for queries that it lost (`NetworkPlan.without`)."""
         for node in reversed(list(self._nodes)):
@@ -160,8 +223,7 @@ class Network:
     def frozen(self) -> NetworkPlan:
         """The network as a plan, one version after the plan before."""
         for changed in self._changed & self._nodes.keys():
-            columns = tuple(sorted(name for name, n in self._reads[changed].items() if n))
-            self._nodes[changed] = replace(self._nodes[changed], columns=columns)
+            self._nodes[changed] = replace(self._nodes[changed], columns=self._columns(changed))
         self._changed.clear()
         self._version += 1
         self.first_new = self._next_id
@@ -174,6 +236,9 @@ class Network:
             self._next_id,
         )
 
+    def _columns(self, node: str) -> tuple[str, ...]:
+        return tuple(sorted(name for name, readers in self._reads[node].items() if readers))
+
     def _new_id(self) -> str:
         self._next_id += 1
         return f"n{self._next_id - 1}"
@@ -185,10 +250,8 @@ class Network:
 
     def _attach(self, node: NetworkNode) -> None:
         """Take up a node whose parents are there."""
-        above = [self._places[parent] for parent in node.parents]
-        left_slots = len(self._nodes[node.parents[0]].relations) if node.parents else 0
         self._nodes[node.id] = node
-        self._places[node.id] = topology(node, above, left_slots)
+        self._locate(node)
         self._children[node.id] = set()
         self._reads[node.id] = Counter()
         self._changed.add(node.id)
@@ -199,11 +262,22 @@ class Network:
         for parent, names in self._parent_reads(node, node.predicates.names):
             self._read(parent, names)
 
+    def _locate(self, node: NetworkNode) -> None:
+        """Compute from which ancestors a node's rows come."""
+        above = [self._places[parent] for parent in node.parents]
+        left_slots = len(self._nodes[node.parents[0]].relations) if node.parents else 0
+        place = self._places[node.id] = topology(node, above, left_slots)
+        self._sizes.pop(node.id, None)
+        if node.kind == "join":
+            self._joins.setdefault(place.jvoas, {})[node.id] = None
+
     def _detach(self, node: NetworkNode) -> None:
         if node.kind == "source":
             del self._sources[node.relations[0]]
         else:
             self.index.remove([node.id])
+        if node.kind == "join":
+            del self._joins[self._places[node.id].jvoas][node.id]
         for parent in node.parents:
             self._children[parent].discard(node.id)
         for by_node in (self._nodes, self._places, self._children, self._reads, self._fed):

@@ -23,3 +23,8 @@ class Options:
     canonicalize: bool = True
     materialize_below: float = 0.3
     """A selection before a join becomes a node if it keeps less than this share of the rows."""
+    reroute: bool = False
+    """Move selections below a new one that includes their rows, if it has fewer than their parents."""
+    restructure: bool = False
+    """Where a new join and an old one differ in constants only, let a weaker join feed both. (Figure
+    13(b). The kernel runs such joins as one anyway: this makes the network smaller, not faster.)"""

@@ -9,7 +9,8 @@ them become one: by a join that the network has, or by a new one.
   If both parts come from one ancestor, both assignments of slots are tried (section 6.2).
 - Choice: an equivalent join costs nothing, another one its rows. Sharing-selection takes the cheapest
   over all pairs of parts, match-plan looks only at the next join of the query's own best plan.
-- A new join: conditions of one part that keep few rows become a selection before the join (shared if
+- A new join that differs from one of the network in constants may take its place (`restructure`).
+- Else a new join: conditions of one part that keep few rows become a selection before the join (shared if
   the network has it), others are tested by the join. The order is greedy by estimated size, and
   parts that a condition connects come before products.
 
@@ -29,6 +30,7 @@ from weft.algebra.predicates import PredicateSet
 from weft.optimizer.network.index import Probe, join_scope, selection_scope
 from weft.optimizer.network.network import Network, number_of
 from weft.optimizer.network.options import Options
+from weft.optimizer.network.restructure import reroute, weaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class Match:
 
 def add_query(network: Network, query: JoinQuery, options: Options) -> None:
     """Add a query to a network, sharing what the options allow."""
-    addition = _Addition(network, query, options)
+    relations = tuple(entry.relation for entry in query.inputs)
+    addition = _Addition(network, relations, query.predicates, options)
     part = addition.joined(
         [Part(network.source(e.relation), (i,)) for i, e in enumerate(query.inputs)]
     )
@@ -66,11 +69,17 @@ def add_query(network: Network, query: JoinQuery, options: Options) -> None:
 class _Addition:
     """One query on its way into a network."""
 
-    def __init__(self, network: Network, query: JoinQuery, options: Options) -> None:
+    def __init__(
+        self,
+        network: Network,
+        relations: tuple[str, ...],
+        predicates: PredicateSet,
+        options: Options,
+    ) -> None:
         self._network = network
         self._options = options
-        self._predicates = query.predicates
-        self._relations = tuple(entry.relation for entry in query.inputs)
+        self._predicates = predicates
+        self._relations = relations
         self._wanted: dict[tuple[int, ...], PredicateSet] = {}
         self._sizes: dict[frozenset[int], float] = {}
         self._searched: dict[Pair, Match | None] = {}
@@ -85,7 +94,8 @@ class _Addition:
             if matched is not None:
                 pair, part = matched.pair, matched.part
             else:
-                pair, part = planned, self._new_join(planned)
+                pair = planned
+                part = self._weaker_join(pair, parts) or self._new_join(self._assignments(pair)[0])
             parts = [other for other in parts if other not in pair] + [part]
         return parts[0]
 
@@ -104,6 +114,8 @@ class _Addition:
         share = network.estimate.selectivity(network.node(best).relations, missing)
         if rest.predicates and (always or share < self._options.materialize_below):
             best = network.add_selection(best, rest)
+            if self._options.reroute:
+                reroute(network, best)
         return Part(best, part.inputs)
 
     def _connected(self, parts: Sequence[Part]) -> list[Pair]:
@@ -178,10 +190,32 @@ class _Addition:
             return [(one, other), (other, one)]
         return [(one, other) if number_of(one.node) < number_of(other.node) else (other, one)]
 
+    def _weaker_join(self, pair: Pair, parts: Sequence[Part]) -> Part | None:
+        """A new join that also feeds an old one, if that pays."""
+        if not (self._options.restructure and self._options.share_joins):
+            return None
+        network = self._network
+        in_use = {part.node for part in parts}
+        for left, right in self._assignments(pair):
+            inputs = left.inputs + right.inputs
+            wanted = self._on(inputs)
+            for old in network.joins_of(left.node, right.node):
+                common = weaker(network, old, wanted) if old not in in_use else None
+                if common is not None:
+                    back = dict(enumerate(inputs))
+                    addition = _Addition(
+                        network, self._relations, common.moved(back), self._options
+                    )
+                    part = addition._new_join((left, right))
+                    rest = network.place(old).holds.beyond(network.place(part.node).holds)
+                    network.become_selection(old, part.node, rest)
+                    return part
+        return None
+
     def _new_join(self, pair: Pair) -> Part:
-        """A new join of two parts. Of their selections the weaker one comes first, so that the
-        stronger one can use it."""
-        (left, right), *_ = self._assignments(pair)
+        """A new join of two parts, in this order. Of their selections the weaker one comes first, so
+        that the stronger one can use it."""
+        left, right = pair
         order = sorted((left, right), key=lambda part: -self._size(frozenset(part.inputs)))
         narrowed = {part: self.selected(part, always=False) for part in order}
         left, right = narrowed[left], narrowed[right]
