@@ -1,14 +1,13 @@
 """EXPLAIN of a network as a drawing: sources on the left, then selections and joins, layer by layer.
 
-Every node has a box while they are few. Of many nodes, those that do the same work with other constants
-share a box: selections of the same input, and joins of the same boxes on the same keys (one physical
-join). So the drawing grows with the distinct joins and not with the queries. With `only`, it
-is the path of that query, node by node.
+Every node has a box while they are few. Of many nodes, the join nodes of a physical join share a box, and
+so do the selections on the rows of one source or physical join. So the drawing grows with the
+distinct joins and not with the queries. With `only`, it is the path of that query, node by node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log2
@@ -16,7 +15,6 @@ from math import log2
 from weft.explain.canvas import Canvas, Shade, wrapped
 from weft.explain.network.conditions import conjunction
 from weft.explain.network.layout import Layout, layered
-from weft.explain.network.savings import join_keys
 from weft.explain.network.view import NetworkNodeView, NetworkView
 from weft.explain.wording import counted, figure, some
 
@@ -136,31 +134,31 @@ def network_drawing(view: NetworkView, only: str | None = None) -> NetworkDrawin
         if query is None or query.id not in view.plan.feed_by_query:
             return None
         nodes = view.path(query)
-    boxes = _folded(nodes, view) if len(nodes) > MOST_BOXES else [_Box((node,)) for node in nodes]
+    boxes = _folded(nodes) if len(nodes) > MOST_BOXES else [_Box((node,)) for node in nodes]
     box_of = {node.label: number for number, box in enumerate(boxes) for node in box.nodes}
     edges = {
         (str(box_of[parent]), str(box_of[node.label])): None
         for node in nodes
         for parent in node.parents
+        if box_of[parent] != box_of[node.label]
     }
     sizes = {str(number): box.size for number, box in enumerate(boxes)}
     return NetworkDrawing(view, tuple(boxes), layered(sizes, list(edges)), only)
 
 
-def _folded(nodes: Sequence[NetworkNodeView], view: NetworkView) -> list[_Box]:
-    """The nodes that do the same work, apart from constants, together."""
-    members: dict[Hashable, list[NetworkNodeView]] = {}
-    key_of: dict[str, int] = {}
-    numbers: dict[Hashable, int] = {}
+def _folded(nodes: Sequence[NetworkNodeView]) -> list[_Box]:
+    """The join nodes of a physical join together, and the selections on the rows of each."""
+    members: dict[tuple[str, str], list[NetworkNodeView]] = {}
+    rows_of: dict[str, str] = {}
     for node in nodes:
-        above = tuple(key_of[parent] for parent in node.parents)
-        if node.node.kind == "join":
-            left = view.node_by_label[node.parents[0]]
-            key: Hashable = (above, join_keys(node.node, len(left.node.relations)))
+        kind = node.node.kind
+        if kind == "source":
+            rows_of[node.label] = node.label
+        elif kind == "selection":
+            rows_of[node.label] = rows_of[node.parents[0]]
         else:
-            key = above or node.label
-        key_of[node.label] = numbers.setdefault(key, len(numbers))
-        members.setdefault(key, []).append(node)
+            rows_of[node.label] = f"physical join {node.physical}"
+        members.setdefault((kind, rows_of[node.label]), []).append(node)
     return [_Box(tuple(together)) for together in members.values()]
 
 

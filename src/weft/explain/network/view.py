@@ -8,15 +8,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 
 from weft.algebra.network.bounds import warning
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinQuery
-from weft.algebra.predicates import TRUE, PredicateSet
 from weft.algebra.query import quote
 from weft.explain.network.conditions import conditions, slot_names
 from weft.explain.network.savings import Savings, physical_joins, savings
-from weft.optimizer.network.estimate import HeuristicEstimate, size
+from weft.optimizer.network.estimate import HeuristicEstimate
 
 _PREFIX = {"selection": "S", "join": "J"}
 _LIKE_LABEL = re.compile(r"[SJ]\d+")
@@ -117,24 +117,19 @@ class NetworkView:
         return {name: text for name, text in texts.items() if text}
 
     def estimated_rows(self, node: NetworkNodeView) -> float:
-        """The rows of a node for 1000 rows of each relation, by its conditions alone."""
-        return size(HeuristicEstimate(), node.node.relations, self._holds(node.node.id))
-
-    def _holds(self, node_id: str) -> PredicateSet:
-        """All that holds for the rows of a node, over its slots."""
-        if node_id not in self._held:
-            node, first_slot, held = self.plan.node_by_id[node_id], 0, TRUE
-            for parent in node.parents:
-                count = len(self.plan.node_by_id[parent].relations)
-                moves = {slot: slot + first_slot for slot in range(count)}
-                held = held & self._holds(parent).moved(moves)
-                first_slot += count
-            self._held[node_id] = held & node.predicates
-        return self._held[node_id]
+        """The rows of a node for 1000 rows of each relation, by its conditions and its parents'."""
+        return self._estimates[node.node.id]
 
     @cached_property
-    def _held(self) -> dict[str, PredicateSet]:
-        return {}
+    def _estimates(self) -> dict[str, float]:
+        estimate = HeuristicEstimate()
+        rows: dict[str, float] = {}
+        for node in self.plan.nodes:
+            pairs = prod((rows[parent] for parent in node.parents), start=1.0)
+            if node.kind == "source":
+                pairs = estimate.rows(node.relations[0])
+            rows[node.id] = pairs * estimate.selectivity(node.relations, node.predicates)
+        return rows
 
     def find(self, name: str) -> JoinQuery | None:
         """A query by its name."""
