@@ -1,7 +1,7 @@
-"""Levels 2 and 3: vectorized computation over fragments, in NumPy and Arrow, without Spark.
+"""Vectorized computation in NumPy and Arrow, without Spark: levels 2 and 3 of windows, and joins.
 
-`columns/` are keys and partials as arrays, `fragments/` the open fragments of nodes, `windows/` the
-result rows of due windows. Each uses those named before it. The same functions run on the driver
-and, for large state, in Spark tasks. The kernel sees fragments, never rows of the stream, and does
+`columns/` are columns as arrays, `fragments/` the open fragments of nodes, `windows/` the result rows of
+due windows, `network/` the new matches of join queries. Windows are computed from fragments, never from
+rows of a stream; their functions run on the driver and, for large state, in Spark tasks. The kernel does
 what a plan says: choosing it is the optimizer's business.
 """
