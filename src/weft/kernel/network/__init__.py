@@ -1,7 +1,7 @@
 """The query network in the kernel: new matches of many join queries, from new rows and history.
 
-`program` compiles a plan to physical nodes, `step` computes a step of it. Conditions are in `subjects`,
-`conditions`, `families` and `members`; joins in `keys`, `candidates`, `history` and `expiry`; what queries show in
+`program` compiles a plan to physical nodes, `step` computes a step of it. Conditions are
+in `conditions/` and `members`; joins in `keys`, `candidates`, `history` and `expiry`; what queries show in
 `output` and `distinct`. No Spark, no files: rows come and go as Arrow tables.
 """
 

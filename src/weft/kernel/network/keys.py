@@ -28,8 +28,13 @@ from weft.algebra.predicates.subject import COMPARE
 from weft.algebra.scalar import Call, Ref, Scalar
 from weft.kernel.columns.column import Column
 from weft.kernel.columns.operations import Array
+from weft.kernel.network.conditions.subjects import (
+    both_valid,
+    plain_values,
+    ranked,
+    readable_scalar,
+)
 from weft.kernel.network.rows import Rows
-from weft.kernel.network.subjects import both_valid, plain_values, ranked, readable_scalar
 
 _HASH_BITS = 40
 """Few enough to sort a hash together with its position in one integer (`columns.sorting`)."""

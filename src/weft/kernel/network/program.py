@@ -38,9 +38,9 @@ from weft.algebra.predicates.time_bounds import time_bounds
 from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import is_native
 from weft.kernel.failure import NeedsSpark, QueryFailure
-from weft.kernel.network.conditions import Compiler, Conditions
+from weft.kernel.network.conditions import Compiler, Conditions, Family
+from weft.kernel.network.conditions.subjects import readable
 from weft.kernel.network.expiry import Bounds, Lifetime, lifetime
-from weft.kernel.network.families import Family
 from weft.kernel.network.keys import (
     Key,
     KeySide,
@@ -51,7 +51,6 @@ from weft.kernel.network.keys import (
     range_subjects,
 )
 from weft.kernel.network.rows import STEP, TIME
-from weft.kernel.network.subjects import readable
 
 
 @dataclass(frozen=True, slots=True)

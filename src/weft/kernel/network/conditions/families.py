@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from weft.kernel.columns.operations import Array
-from weft.kernel.network.conditions import Conditions, Evaluation, Test
+from weft.kernel.network.conditions.evaluation import Conditions, Evaluation, Test
 
 _FEW: Final = 6
 """Fewer selections than this are tested one by one."""
