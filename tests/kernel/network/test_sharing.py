@@ -185,3 +185,27 @@ def test_distinct_rows_are_shown_once() -> None:
     again, after, _ = fresh(emitted, pa.table({"x": [-0.0, 0.5], "k": [1, 1]}))
     assert again.to_pylist() == [{"x": 0.5, "k": 1}]
     assert len(after.hashes) == 4 and len(emitted.hashes) == 3
+
+
+@pytest.mark.parametrize(("low", "high"), [(-3, 2), (1, 1), (2, None), (None, -4), (0, 0)])
+def test_without_equal_keys_a_range_is_searched(low: int | None, high: int | None) -> None:
+    """Seconds 0 to 59 in two steps; the second row comes `low` to `high` seconds after the first."""
+    micros = [None if end is None else end * SECOND for end in (low, high)]
+    spec = Spec("q", PAIR, (difference(PAIR, (1, "ts"), (0, "ts"), *micros),), SHOWN)
+    program = network.program(plan_of([spec]))
+    state, emitted, candidates = State.empty(program), Counter[tuple[int, int]](), 0
+    for first in (0, 30):
+        rows = seconds(*((second, 1) for second in range(first, first + 30)))
+        outcome = network.advance(program, state, {"a": rows}, -1, -1, {}, Limits(block=7))
+        state = outcome.state
+        candidates += sum(outcome.counters.candidates.values())
+        shown = [column.cast(pa.int64()).to_pylist() for column in outcome.results["q"].columns]
+        emitted += Counter(zip(*shown, strict=True))
+    expected = Counter(
+        (one * SECOND, two * SECOND)
+        for one in range(60)
+        for two in range(60)
+        if (low is None or two - one >= low) and (high is None or two - one <= high)
+    )
+    assert emitted == expected
+    assert candidates <= expected.total() * 1.2
