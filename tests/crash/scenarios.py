@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.crash import workload
 from tests.crash.child import open_weft, register
 from tests.oracle import compare, model, rows
-from tests.oracle.plain_spark import INTERPRETED, python_rows, write_batches
+from tests.oracle.plain_spark import python_rows, write_batches
 from tests.support.harness import session
 
 import weft
@@ -171,7 +171,7 @@ def all_read(folder: Path, scenario: Scenario) -> bool:
 
 def opened(spark: SparkSession, folder: Path, scenario: Scenario) -> weft.Weft:
     """A new weft on whatever earlier ones left."""
-    own = session(spark, spark_settings=INTERPRETED)
+    own = session(spark)
     w = open_weft(own, folder, statistics_every=0, **scenario.settings)
     register(w, list(scenario.queries))
     return w

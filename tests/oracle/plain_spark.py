@@ -29,6 +29,11 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+#: Expressions compiled, as Spark does unless it is told otherwise.
+COMPILED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
 
 ARROW_TYPES = {
     "bigint": pa.int64(),
@@ -119,7 +124,8 @@ def run(
     ansi: bool = True,
     settings: Mapping[str, str] | None = None,
 ) -> Output:
-    """The output of `text` over the batches; `directory` must not exist yet.
+    """The output of `text` over the batches; `directory` must not exist yet. Expressions are compiled
+    unless the settings say otherwise.
 
     Raises `SparkFailure` if the stream stops with an error.
     """
@@ -129,7 +135,7 @@ def run(
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.shuffle.partitions", "1")
     session.conf.set("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
-    for name, value in (settings or {}).items():
+    for name, value in {**COMPILED, **(settings or {})}.items():
         session.conf.set(name, value)
     write_batches(directory / "input", schema, batches)
     source = (

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.oracle import compare, model, plain_spark
 from tests.oracle.expressions import Style
@@ -39,15 +38,12 @@ SHARING: tuple[dict[str, Any], ...] = (
 
 
 LANES = SHARING[::3]
+SHARING_SETTINGS = set().union(*SHARING)
 
 COMMON = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-#: Spark compiles its plans in one case of four and interprets them in the others, which is quicker
-#: for a few rows.
-COMPILING = st.sampled_from([None, *[plain_spark.INTERPRETED] * 3])
-
 ROWS = 6
 """How many a case must emit."""
 
@@ -67,14 +63,12 @@ def by_model(case: Case) -> list[Emitted | None]:
     return expected
 
 
-def check(
-    spark: SparkSession,
-    case: Case,
-    style: Style,
-    spark_settings: Mapping[str, str] | None,
-    **settings: Any,
-) -> None:
-    """Compare all queries of a case. One that emits next to nothing is not worth a run."""
+def check(spark: SparkSession, case: Case, style: Style, **settings: Any) -> None:
+    """Compare all queries of a case. One that emits next to nothing is not worth a run.
+
+    With the settings of most users Spark compiles its plans, as it does for them. With all others it
+    interprets them, which is quicker for a few rows.
+    """
     wanted = by_model(case)
     assume(sum(len(rows) for rows in wanted if rows) >= ROWS)
     texts = {f"q{i}": query.sql("s", style) for i, query in enumerate(case.queries)}
@@ -86,7 +80,7 @@ def check(
             case.batches,
             case.delay,
             directory=Path(folder) / "run",
-            spark_settings=spark_settings,
+            spark_settings=None if settings.keys() & SHARING_SETTINGS else plain_spark.COMPILED,
             ansi=case.ansi,
             **settings,
         )
@@ -107,25 +101,17 @@ def named(sharing: Mapping[str, Any]) -> str:
 
 @pytest.mark.parametrize("sharing", SHARING, ids=named)
 @settings(COMMON, max_examples=1)
-@given(cases(Features(), min_queries=3, max_queries=7), styles(), COMPILING)
+@given(cases(Features(), min_queries=3, max_queries=7), styles())
 def test_the_kernel_on_the_driver(
-    spark: SparkSession,
-    sharing: dict[str, Any],
-    case: Case,
-    style: Style,
-    spark_settings: Mapping[str, str] | None,
+    spark: SparkSession, sharing: dict[str, Any], case: Case, style: Style
 ) -> None:
-    check(spark, case, style, spark_settings, **sharing)
+    check(spark, case, style, **sharing)
 
 
 @pytest.mark.parametrize("sharing", LANES, ids=named)
 @settings(COMMON, max_examples=1)
-@given(cases(Features(hazards=False), min_queries=3, max_queries=6), styles(), COMPILING)
+@given(cases(Features(hazards=False), min_queries=3, max_queries=6), styles())
 def test_the_kernel_in_lanes(
-    spark: SparkSession,
-    sharing: dict[str, Any],
-    case: Case,
-    style: Style,
-    spark_settings: Mapping[str, str] | None,
+    spark: SparkSession, sharing: dict[str, Any], case: Case, style: Style
 ) -> None:
-    check(spark, case, style, spark_settings, kernel="lanes", lanes=3, **sharing)
+    check(spark, case, style, kernel="lanes", lanes=3, **sharing)

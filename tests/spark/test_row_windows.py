@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from tests.oracle import compare, model, plain_spark, rows
+from tests.oracle import compare, model, rows
 from tests.oracle.expressions import Aggregate, Column, Style, WindowColumn
 from tests.oracle.generate import Case, Features, pools, queries, schemas, styles
 from tests.oracle.generate_queries import binds
@@ -110,7 +110,6 @@ def check(spark: SparkSession, case: Case, style: Style, **settings: Any) -> Non
             case.batches,
             case.delay,
             directory=Path(folder) / "run",
-            spark_settings=plain_spark.INTERPRETED,
             ansi=case.ansi,
             **settings,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from tests.oracle.plain_spark import COMPILED, INTERPRETED
 from tests.support.conditions import LITERALS, predicate, selections, value_of
 from tests.support.seeds import chance_for
 
@@ -79,8 +80,6 @@ def rows(spark: SparkSession) -> DataFrame:
     own = spark.newSession()
     own.conf.set("spark.sql.shuffle.partitions", "1")
     own.conf.set("spark.sql.adaptive.enabled", "false")
-    own.conf.set("spark.sql.codegen.wholeStage", "false")
-    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     chance = chance_for(__name__)
     epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     found = []
@@ -91,6 +90,16 @@ def rows(spark: SparkSession) -> DataFrame:
     ddl = "ts timestamp, " + ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
     table = own.createDataFrame(found, ddl).coalesce(1).toArrow()
     return own.createDataFrame(table, ddl)
+
+
+@pytest.fixture(params=[INTERPRETED, COMPILED], ids=["interpreted", "compiled"])
+def rows_in_both_ways(rows: DataFrame, request: pytest.FixtureRequest) -> Iterator[DataFrame]:
+    """The rows in a session that interprets expressions, and in one that compiles them."""
+    for way in (request.param, INTERPRETED):
+        for name, value in way.items():
+            rows.sparkSession.conf.set(name, value)
+        if way is request.param:
+            yield rows
 
 
 @st.composite
@@ -203,7 +212,7 @@ def test_fragments_have_the_signatures_of_their_rows(
     assert len(found) == table.num_rows, "one fragment per end, signature and keys"
 
 
-def test_many_conditions_of_all_kinds_in_one_node(rows: DataFrame) -> None:
+def test_many_conditions_of_all_kinds_in_one_node(rows_in_both_ways: DataFrame) -> None:
     """Ranges that `useful` covers by one, two words of bits, cuts with bounds of both kinds."""
     number, big = Ref(NAMES["double"], "double"), Ref(NAMES["bigint"], "bigint")
     scalars: list[Scalar] = []
@@ -214,6 +223,7 @@ def test_many_conditions_of_all_kinds_in_one_node(rows: DataFrame) -> None:
         scalars.append(
             Call("<=" if place % 2 else "<", (number, Literal(place / 8, "double")), "boolean")
         )
+    rows = rows_in_both_ways
     for bits in (False, True):
         own = node([TEXT], predicates_of(scalars), False, bits)
         found = counted(fragments(rows, own, STREAM).toArrow(), names_of(own), "n")

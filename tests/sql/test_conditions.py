@@ -93,8 +93,6 @@ WHERES = st.recursive(atoms(), combined, max_leaves=6)
 @pytest.fixture(scope="module")
 def session(spark: Any) -> Any:
     own = spark.newSession()
-    own.conf.set("spark.sql.codegen.wholeStage", "false")
-    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     chance = chance_for(__name__)
     names = [name for name in COLUMNS if name in VALUES]
     rows = [tuple(chance.choice([*VALUES[name], None]) for name in names) for _ in range(80)]

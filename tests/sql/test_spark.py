@@ -48,13 +48,11 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def session(spark: Any) -> Any:
-    """A session for many small queries: no compiling, and projections that need no job, since
-    the rows are a local relation."""
+    """A session for many small queries: projections that need no job, since the rows are a local
+    relation."""
     own = spark.newSession()
     own.conf.set("spark.sql.shuffle.partitions", "1")
     own.conf.set("spark.sql.adaptive.enabled", "false")
-    own.conf.set("spark.sql.codegen.wholeStage", "false")
-    own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     ddl = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
     frame = own.createDataFrame(own.createDataFrame(ROWS, ddl).coalesce(1).toArrow(), ddl)
     frame.createOrReplaceTempView("bids")
