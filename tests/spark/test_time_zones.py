@@ -33,7 +33,9 @@ QUERIES = {
     "GROUP BY window(ts, '10 seconds'), nt",
     "shown": "SELECT date_format(nt, 'HH:mm') AS t, nt, count(*) AS n FROM s "
     "GROUP BY window(ts, '10 seconds'), nt",
-    "alone": "SELECT nt, ts, x, cast(nt AS date) AS d FROM s WHERE x < 1000",
+    "filtered": "SELECT nt, ts, x, cast(nt AS date) AS d FROM s WHERE x < 1000",
+    "alone": "SELECT nt, ts, transform(array(x), v -> v)[0] AS x, cast(nt AS date) AS d FROM s "
+    "WHERE x < 1000",
 }
 
 
