@@ -40,7 +40,7 @@ $(ARCHIVE): $(PACKAGES) | java $(WEFT)
 	@$(BIN)/python -m weft.runtime.api.class_archive || echo "no class archive; Spark starts without"
 	@touch $@
 
-demo: setup ## run 200 window queries on a made-up auction stream
+demo: setup ## run window queries on an auction stream and fraud patterns on transfers
 	$(BIN)/weft demo
 
 test: setup lint ## lint, then run all tests

@@ -33,7 +33,8 @@ def test_the_demo_shows_sharing_results_and_rates(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    result = weft("demo", "--rows", 60_000, "--queries", 24)
+    small = ("--rows", 60_000, "--queries", 24, "--transfers", 12_000, "--patterns", 32)
+    result = weft("demo", *small)
     assert result.exit_code == 0, result.output
     text = result.stdout
     assert "registered 24 different queries" in text
@@ -42,4 +43,9 @@ def test_the_demo_shows_sharing_results_and_rates(
     assert "60,000 rows in " in text
     assert "auction_002" in text
     assert "weft ran 24 queries at" in text and "In queries × rows per second" in text
+    assert "registered 32 different patterns" in text
+    assert re.search(r"80 joins as \d\d join nodes of one network", text)
+    assert re.search(r"^   [1-9][\d,]* matches", text, re.MULTILINE)
+    assert "pass_on_2_000: money is passed on, 2 transfers" in text
+    assert "Directly, 3 of them took" in text
     assert not list(tmp_path.glob("weft-*"))

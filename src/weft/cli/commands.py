@@ -30,7 +30,7 @@ COMMANDS = {
     "plan": "weft.cli.papers.plan:plan",
     "tree": "weft.cli.papers.tree:tree",
     "doctor": "weft.cli.doctor:doctor",
-    "demo": "weft.cli.demo:main",
+    "demo": "weft.cli.demo.command:main",
     "bench": "weft.cli.bench:bench",
     "reproduce": "weft.cli.papers.reproduce:reproduce",
 }

@@ -47,14 +47,14 @@ FULL = ArgusSettings(
             fed.HISTORY,
             fed.INCREMENT,
             10,
-            (100, 200, 300, 400, 500, 600, 700, FED_QUERIES),
+            (100, 300, 500, FED_QUERIES),
         ),
-        Scale("med", med.HISTORY, med.INCREMENT, 10, (100, 200, 300, 400, 500, MED_QUERIES)),
+        Scale("med", med.HISTORY, med.INCREMENT, 10, (100, 300, MED_QUERIES)),
     ),
     direct_queries=96,
 )
 
 QUICK = ArgusSettings(
-    scales=(Scale("fed", 20_000, 1_000, 2, (8, 32)), Scale("med", 20_000, 1_000, 2, (8, 16))),
+    scales=(Scale("fed", 8_000, 1_000, 2, (8, 32)), Scale("med", 8_000, 1_000, 2, (8, 16))),
     direct_queries=4,
 )

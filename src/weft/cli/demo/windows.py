@@ -1,25 +1,20 @@
-"""`weft demo`: hundreds of different queries on one made-up auction stream, beside plain Spark.
+"""The first act: hundreds of different windowed queries on one auction stream, beside plain Spark.
 
-Everything happens in a temporary folder that is removed at the end. weft runs all queries;
-plain Spark runs a few of the same queries on the beginning of the same files. Both rates are
-taken by the rule of `weft.bench.measuring.measure`.
+weft runs all queries; plain Spark runs a few of the same queries on the beginning of the same files. Both
+rates are taken by the rule of `weft.bench.measuring.measure`.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
 from pyspark.sql import DataFrame, SparkSession
-from rich.table import Table
 
 from weft.bench.measuring.measure import input_rows, seconds_from_first_batch
-from weft.cli.output import console
-from weft.cli.project.session import cores, session
+from weft.cli.demo.telling import indented, say, show_rows
 from weft.cli.run.progress import display
 from weft.cli.run.running import follow
 from weft.cli.run.stopping import stop_signal
@@ -60,25 +55,18 @@ class Rate:
         )
 
 
-def main(
-    rows: int = typer.Option(2_400_000, min=FILES, metavar="N", help="Bids to make."),
-    queries: int = typer.Option(workload.COUNT, min=1, metavar="N", help="Queries to register."),
-) -> None:
-    """Run two hundred and more queries on a made-up auction stream."""
+def windows_act(spark: SparkSession, folder: Path, rows: int, queries: int) -> None:
+    """Run the act and print it."""
     registered = workload.queries(queries)
-    settings = {"spark.driver.memory": "3g", "spark.master": f"local[{cores()}]"}
-    with tempfile.TemporaryDirectory(prefix="weft-demo-") as name:
-        folder = Path(name)
-        with session("demo", settings) as spark:
-            _say(f"1. making {rows // FILES * FILES:,} bids (seeded, as Nexmark has them)")
-            stream = _bids(spark, folder / "bids", rows // FILES * FILES)
-            shared = _weft(spark, stream, registered, folder)
-            chosen = registered[:PLAIN_QUERIES]
-            _say(f"5. plain Spark, {counted(len(chosen), 'query', 'queries')} of the same")
-            plain = _plain_spark(spark, stream.first(PLAIN_FILES), chosen, folder)
-            print(f"   {plain}")
-            print()
-            print(_compared(shared, plain))
+    say(f"1. making {rows // FILES * FILES:,} bids (seeded, as Nexmark has them)")
+    stream = _bids(spark, folder / "bids", rows // FILES * FILES)
+    shared = _weft(spark, stream, registered, folder)
+    chosen = registered[:PLAIN_QUERIES]
+    say(f"5. plain Spark, {counted(len(chosen), 'query', 'queries')} of the same")
+    plain = _plain_spark(spark, stream.first(PLAIN_FILES), chosen, folder)
+    print(f"   {plain}")
+    print()
+    print(_compared(shared, plain))
 
 
 def _bids(spark: SparkSession, folder: Path, rows: int) -> StoredStream:
@@ -111,9 +99,9 @@ def _weft(
         for name, sql in queries:
             weft.register(name, sql)
     took = time.perf_counter() - started
-    _say(f"2. registered {len(queries)} different queries in {took:.1f} s; they share")
-    print(_indented(weft.explain().summary()))
-    _say("3. running all of them as one stream")
+    say(f"2. registered {len(queries)} different queries in {took:.1f} s; they share")
+    print(indented(weft.explain().summary()))
+    say("3. running all of them as one stream")
     running = weft.start(availableNow=True)
     (spark_query,) = spark.streams.active
     with stop_signal() as stopping:
@@ -123,7 +111,7 @@ def _weft(
     seconds = seconds_from_first_batch(spark_query.recentProgress, ended)
     rate = Rate(len(queries), total.rows, seconds, total.results)
     print(f"   {rate}")
-    _say("4. some of the results")
+    say("4. some of the results")
     _sample(weft, queries)
     return rate
 
@@ -131,18 +119,8 @@ def _weft(
 def _sample(weft: Weft, queries: Sequence[tuple[str, str]]) -> None:
     """A few rows of a query of each kind."""
     for name, _ in queries[:_SAMPLED]:
-        frame = weft.results(name)
-        rows = frame.orderBy("start").limit(_SAMPLE_ROWS).collect()
-        if not rows:
-            print(f"   {name}: no window has ended yet")
-            continue
-        table = Table(box=None, pad_edge=False, title=f"   {name}", title_justify="left")
-        table.add_column("  ")
-        for column in frame.columns:
-            table.add_column(column, justify="right")
-        for row in rows:
-            table.add_row("", *(str(value) for value in row))
-        console().print(table)
+        rows = weft.results(name).orderBy("start").limit(_SAMPLE_ROWS)
+        show_rows(name, rows, "no window has ended yet")
 
 
 def _plain_spark(
@@ -168,11 +146,3 @@ def _plain_spark(
     )
     read = input_rows(progress) // len(queries)
     return Rate(len(queries), read, seconds_from_first_batch(progress, ended), results)
-
-
-def _say(line: str) -> None:
-    print(f"\n{line}", flush=True)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"   {line}" for line in text.splitlines())
