@@ -106,7 +106,7 @@ def check_invariants(plan: NetworkPlan) -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(batches=changes(), relations=relation_rows())
 def test_every_query_gets_its_rows_whatever_is_added_and_dropped(
     options: Options,
@@ -126,7 +126,7 @@ def test_every_query_gets_its_rows_whatever_is_added_and_dropped(
         assert network_rows(plan, relations) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20)
 @given(batches=changes())
 def test_without_queries_nothing_is_left(
     batches: list[tuple[list[JoinQuery], list[str]]],

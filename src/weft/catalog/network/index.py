@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import sqlalchemy as sa
@@ -115,6 +116,9 @@ class CatalogIndex:
         names = dict.fromkeys(hit.predicate_set for hit in found)
         chosen = implying_sets(predicates, self._members, self._or_predicates.__getitem__, names)
         return self._nodes(found, chosen)
+
+    def changing(self) -> AbstractContextManager[Any]:
+        return self._database.writing()
 
     def add(self, entries: Iterable[Entry]) -> None:
         rows: dict[sa.Table, list[dict[str, Any]]] = {

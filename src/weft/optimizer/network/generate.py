@@ -7,6 +7,7 @@ brings the index along. An index that does not hold the given plan is rebuilt fi
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
@@ -16,6 +17,9 @@ from weft.optimizer.network.index import NetworkIndex
 from weft.optimizer.network.network import Network
 from weft.optimizer.network.options import Options
 from weft.optimizer.network.sharing import add_query
+
+_TOGETHER: Final = 200
+"""How many queries are added before others may write to the index's database."""
 
 
 def with_queries(
@@ -28,13 +32,16 @@ def with_queries(
     estimate: Estimate,
 ) -> NetworkPlan:
     """The plan after queries were dropped (by id) and others added."""
-    network = opened(plan, index, estimate)
-    network.release_unused()
-    network.put_streams(streams)
-    for query_id in dropped:
-        network.drop(query_id)
-    for query in queries:
-        add_query(network, query, options)
+    with index.changing():
+        network = opened(plan, index, estimate)
+        network.release_unused()
+        network.put_streams(streams)
+        for query_id in dropped:
+            network.drop(query_id)
+    for start in range(0, len(queries), _TOGETHER):
+        with index.changing():
+            for query in queries[start : start + _TOGETHER]:
+                add_query(network, query, options)
     changed = network.frozen()
     index.settle(changed)
     return changed
@@ -59,9 +66,10 @@ def dropped(plan: NetworkPlan, query_ids: Collection[str], index: NetworkIndex) 
 
 def rebuilt(plan: NetworkPlan, index: NetworkIndex) -> None:
     """Fill an index from a plan, whatever it held before."""
-    index.clear()
-    index.add(Network(plan, index, HeuristicEstimate()).entries)
-    index.settle(plan)
+    with index.changing():
+        index.clear()
+        index.add(Network(plan, index, HeuristicEstimate()).entries)
+        index.settle(plan)
 
 
 def opened(plan: NetworkPlan, index: NetworkIndex, estimate: Estimate) -> Network:

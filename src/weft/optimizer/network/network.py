@@ -21,12 +21,12 @@ from dataclasses import replace
 
 from weft.algebra.network.plan import SEQUENCE_STEP, Feed, NetworkNode, NetworkPlan, ordered
 from weft.algebra.network.query import JoinQuery
-from weft.algebra.predicates import PredicateSet
+from weft.algebra.predicates import OrPredicate, PredicateSet
 from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
 from weft.algebra.query import StreamSchema
 from weft.optimizer.network.estimate import Estimate, size
 from weft.optimizer.network.index import Entry, NetworkIndex
-from weft.optimizer.network.topology import Topology, topology
+from weft.optimizer.network.topology import Topology, equality_keys, topology
 
 
 def number_of(node: str) -> int:
@@ -54,7 +54,7 @@ class Network:
         self._fed: Counter[str] = Counter()
         self._reads: dict[str, Counter[str]] = {}
         self._sizes: dict[str, float] = {}
-        self._joins: dict[tuple[str, ...], dict[str, None]] = {}
+        self._joins: dict[tuple[str, str, frozenset[OrPredicate]], dict[str, None]] = {}
         self._changed: set[str] = set()
         for node in plan.nodes:
             self._attach(node)
@@ -151,9 +151,9 @@ class Network:
         for parent in dict.fromkeys(gone.parents):
             self.release(parent)
 
-    def joins_of(self, left: str, right: str) -> list[str]:
-        """The joins whose JVOAs are these two."""
-        return list(self._joins.get((left, right), ()))
+    def siblings(self, left: str, right: str, keys: frozenset[OrPredicate]) -> list[str]:
+        """The joins whose JVOAs are these two and that find their candidates by these keys."""
+        return list(self._joins.get((left, right, keys), ()))
 
     def become_selection(self, node: str, parent: str, predicates: PredicateSet) -> None:
         """Take a node's rows from a selection on another parent. They must be the same rows. All nodes
@@ -175,8 +175,8 @@ class Network:
         self._make_room(parent, node)
         below = self._below(node)
         for name in below:
-            if self._nodes[name].kind == "join" or name == node:
-                self._joins.get(self._places[name].jvoas, {}).pop(name, None)
+            if (old if name == node else self._nodes[name]).kind == "join":
+                del self._joins[self._join_kind(name)][name]
         self.index.remove(below)
         for name in below:
             self._locate(self._nodes[name])
@@ -266,10 +266,17 @@ class Network:
         """Compute from which ancestors a node's rows come."""
         above = [self._places[parent] for parent in node.parents]
         left_slots = len(self._nodes[node.parents[0]].relations) if node.parents else 0
-        place = self._places[node.id] = topology(node, above, left_slots)
+        self._places[node.id] = topology(node, above, left_slots)
         self._sizes.pop(node.id, None)
         if node.kind == "join":
-            self._joins.setdefault(place.jvoas, {})[node.id] = None
+            self._joins.setdefault(self._join_kind(node.id), {})[node.id] = None
+
+    def _join_kind(self, join: str) -> tuple[str, str, frozenset[OrPredicate]]:
+        """What a join has in common with its siblings."""
+        place = self._places[join]
+        left, right = place.jvoas
+        slots = len(self._nodes[left].relations)
+        return left, right, equality_keys(place.jvoa_predicates, slots)
 
     def _detach(self, node: NetworkNode) -> None:
         if node.kind == "source":
@@ -277,7 +284,7 @@ class Network:
         else:
             self.index.remove([node.id])
         if node.kind == "join":
-            del self._joins[self._places[node.id].jvoas][node.id]
+            del self._joins[self._join_kind(node.id)][node.id]
         for parent in node.parents:
             self._children[parent].discard(node.id)
         for by_node in (self._nodes, self._places, self._children, self._reads, self._fed):

@@ -10,12 +10,12 @@ among the rows of a new parent.
 The cost counts rows. A selection costs its parent's rows, so rerouting pays if the new parent has fewer. A
 join costs its own rows, so a weaker join pays if it has no more than the two joins that it replaces.
 Both estimates are heuristics. Time: rerouting asks the index once; restructuring looks at every new join of
-the same ancestors.
+the same ancestors and keys.
 """
 
 from __future__ import annotations
 
-from weft.algebra.condition.values import ALL, is_point, union
+from weft.algebra.condition.values import ALL, union
 from weft.algebra.predicates import LiteralPredicate, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of
 from weft.optimizer.network.estimate import size
@@ -45,13 +45,11 @@ def _selections_above(network: Network, node: str) -> list[str]:
 
 
 def weaker(network: Network, old: str, wanted: PredicateSet) -> PredicateSet | None:
-    """The predicates of a join that can feed a new join with wanted predicates and also an old one, or
-    None if it does not pay. All are about the rows of the old join's JVOAs."""
+    """The predicates of a join that can feed a new join with wanted predicates and also its sibling, an
+    old one, or None if it does not pay. All are about the rows of the old join's JVOAs."""
     if not network.is_new(old):
         return None
     place = network.place(old)
-    if _keys(place.jvoa_predicates) != _keys(wanted) or not _keys(wanted):
-        return None
     common = _hull(place.jvoa_predicates, wanted)
     if not place.holds.beyond(common).predicates:
         return None
@@ -67,18 +65,6 @@ def _held_by_jvoas(network: Network, join: str) -> PredicateSet:
     slots = len(network.node(left).relations)
     shift = {slot: slot + slots for slot in range(len(network.node(right).relations))}
     return network.place(left).holds & network.place(right).holds.moved(shift)
-
-
-def _keys(predicates: PredicateSet) -> set[OrPredicate]:
-    """The equalities between different relations."""
-    return {
-        predicate
-        for predicate in predicates.predicates
-        if len(predicate.slots) > 1
-        and len(predicate.literals) == 1
-        and len(predicate.literals[0].values.intervals) == 1
-        and is_point(predicate.literals[0].values.intervals[0])
-    }
 
 
 def _hull(one: PredicateSet, other: PredicateSet) -> PredicateSet:

@@ -7,8 +7,10 @@ them become one: by a join that the network has, or by a new one.
   what the query asks of these inputs. So no wanted row is missing. Rows in excess are left out later,
   by a selection: a join that is shared is not narrowed before the query's last join (SharingPlan2).
   If both parts come from one ancestor, both assignments of slots are tried (section 6.2).
-- Choice: an equivalent join costs nothing, another one its rows. Sharing-selection takes the cheapest
-  over all pairs of parts, match-plan looks only at the next join of the query's own best plan.
+- Choice: first the next join of the query's own best plan; match-plan looks at no other. Sharing-selection
+  goes on to all pairs of parts, and takes the cheapest: an equivalent join costs nothing, another one its
+  rows. It does not if the network has a sibling of the planned join, with other constants: the kernel
+  searches the candidates of siblings once, so a new sibling costs less than another order of joins.
 - A new join that differs from one of the network in constants may take its place (`restructure`).
 - Else a new join: conditions of one part that keep few rows become a selection before the join (shared if
   the network has it), others are tested by the join. The order is greedy by estimated size, and
@@ -31,6 +33,7 @@ from weft.optimizer.network.index import Probe, join_scope, selection_scope
 from weft.optimizer.network.network import Network, number_of
 from weft.optimizer.network.options import Options
 from weft.optimizer.network.restructure import reroute, weaker
+from weft.optimizer.network.topology import equality_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,9 @@ class _Addition:
         while len(parts) > 1:
             pairs = self._connected(parts)
             planned = min(pairs, key=self._pair_order)
-            matched = self._best(pairs if self._options.strategy != "match-plan" else [planned])
+            matched = self._best([planned])
+            if matched is None and self._options.strategy == "sharing-selection":
+                matched = None if self._siblings(planned) else self._best(pairs)
             if matched is not None:
                 pair, part = matched.pair, matched.part
             else:
@@ -190,6 +195,20 @@ class _Addition:
             return [(one, other), (other, one)]
         return [(one, other) if number_of(one.node) < number_of(other.node) else (other, one)]
 
+    def _siblings(self, pair: Pair) -> list[str]:
+        """Joins of the network that find the same candidates as a pair's would."""
+        if not self._options.share_joins:
+            return []
+        return [
+            join
+            for left, right in self._assignments(pair)
+            for join in self._network.siblings(
+                left.node,
+                right.node,
+                equality_keys(self._on(left.inputs + right.inputs), len(left.inputs)),
+            )
+        ]
+
     def _weaker_join(self, pair: Pair, parts: Sequence[Part]) -> Part | None:
         """A new join that also feeds an old one, if that pays."""
         if not (self._options.restructure and self._options.share_joins):
@@ -199,7 +218,8 @@ class _Addition:
         for left, right in self._assignments(pair):
             inputs = left.inputs + right.inputs
             wanted = self._on(inputs)
-            for old in network.joins_of(left.node, right.node):
+            keys = equality_keys(wanted, len(left.inputs))
+            for old in network.siblings(left.node, right.node, keys) if keys else ():
                 common = weaker(network, old, wanted) if old not in in_use else None
                 if common is not None:
                     back = dict(enumerate(inputs))

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from weft.algebra.condition.values import is_point
 from weft.algebra.network.plan import NetworkNode
-from weft.algebra.predicates import TRUE, PredicateSet
+from weft.algebra.predicates import TRUE, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of
 
 
@@ -57,3 +58,16 @@ def topology(node: NetworkNode, parents: Sequence[Topology], left_slots: int) ->
 def joined(*sets: PredicateSet) -> PredicateSet:
     """The conjunction of several predicate sets."""
     return all_of(predicate for predicates in sets for predicate in predicates.predicates)
+
+
+def equality_keys(predicates: PredicateSet, left_slots: int) -> frozenset[OrPredicate]:
+    """The equalities between the two sides of a join. Joins of the same inputs that agree in them find
+    the same candidates, and the kernel searches these once for all."""
+    return frozenset(
+        predicate
+        for predicate in predicates.predicates
+        if len(predicate.literals) == 1
+        and min(predicate.slots, default=0) < left_slots <= max(predicate.slots, default=0)
+        and len(predicate.literals[0].values.intervals) == 1
+        and is_point(predicate.literals[0].values.intervals[0])
+    )
