@@ -29,9 +29,9 @@ from weft.bench.network.kernel import fed_inputs, grown
 from weft.bench.network.lookups import addition_chart, additions
 from weft.bench.network.steps import Increments, in_full_on_spark, stepped
 from weft.bench.peers.in_full import InFull, available, spread_evenly
+from weft.catalog.store import Catalog
 from weft.experiments.argus.inputs import bound
 from weft.experiments.argus.run import estimate_of
-from weft.optimizer.network.index import ScanIndex
 from weft.optimizer.network.options import Options
 from weft.workloads.categories import JoinSql
 from weft.workloads.fed import queries as fed
@@ -244,7 +244,9 @@ class NetworkBench:
         self._say(f"binding {max(sizes)} queries")
         queries = bound(given.queries, given.schema)
         self._say(f"adding {max(sizes)} queries")
-        points = additions(queries, given.schema, ScanIndex(), estimate_of(given), sizes)
+        catalog = Catalog(f"sqlite:///{fresh(self._work / 'lookups') / 'catalog.db'}")
+        points = additions(queries, given.schema, catalog.network(), estimate_of(given), sizes)
+        catalog.close()
         chart = addition_chart(points)
         for suffix in ("svg", "png"):
             chart.save(self._work / f"bench-network-register.{suffix}")
