@@ -1,9 +1,9 @@
 """What `weft bench network` measures: ratios in one run.
 
 Whole steps (`fed`, `floor`, `alone`) are those of `steps`: an increment of 4,000 transfers on 300,000.
-Queries in full are run on a sample, evenly from the list, and the time of all is the mean of these times
-their number; the same goes for queries that run incrementally but alone. `no-join-sharing` and `scaling`
-compare networks in the kernel, without Spark and files, which would hide the difference.
+Queries in full are run on a random sample, and the time of all is the mean of these times their number;
+the same goes for queries that run incrementally but alone. `no-join-sharing` and `scaling` compare
+networks in the kernel, without Spark and files, which would hide the difference.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from weft.bench.measuring.turns import Contender, Say, take_turns
 from weft.bench.network.kernel import fed_inputs, grown
 from weft.bench.network.lookups import addition_chart, additions
 from weft.bench.network.steps import Increments, in_full_on_spark, stepped
-from weft.bench.peers.in_full import InFull, available, spread_evenly
+from weft.bench.peers.in_full import InFull, available, sampled
+from weft.catalog.store import Catalog
 from weft.experiments.argus.inputs import bound
 from weft.experiments.argus.run import estimate_of
-from weft.optimizer.network.index import ScanIndex
 from weft.optimizer.network.options import Options
 from weft.workloads.categories import JoinSql
 from weft.workloads.fed import queries as fed
@@ -57,9 +57,9 @@ class NetworkOptions:
 
     queries: int = fed.QUERIES
     increments: Increments = FED_INCREMENTS
-    spark_sample: int = 8
-    duckdb_sample: int = 64
-    alone_sample: int = 4
+    spark_sample: int = 24
+    duckdb_sample: int = 96
+    alone_sample: int = 6
     scaling: tuple[int, ...] = (100, 300, 768, 10_000)
     lookups: tuple[int, ...] = (100, 300, 768, 1500, 3000, 5000, 7500, 10_000)
     rules: int = 1000
@@ -123,7 +123,7 @@ class NetworkBench:
 
     def baseline_spark(self) -> list[Comparison]:
         """Every query in full over all rows, on Spark."""
-        chosen = spread_evenly(self._queries, self._options.spark_sample)
+        chosen = sampled(self._queries, self._options.spark_sample)
         self._say(f"Spark: {len(chosen)} of {len(self._queries)} queries in full")
         each = in_full_on_spark(self._spark, self._stored, chosen, self._full_rows)
         self.measurements.append(each)
@@ -136,7 +136,7 @@ class NetworkBench:
             return [
                 Comparison(name, "", "", None, "at least", 10, reason="DuckDB is not installed")
             ]
-        chosen = spread_evenly(self._queries, self._options.duckdb_sample)
+        chosen = sampled(self._queries, self._options.duckdb_sample)
         self._say(f"DuckDB: {len(chosen)} of {len(self._queries)} queries in full")
         rows = transfers(records=self._options.increments.rows).slice(0, self._full_rows)
         database = InFull(STREAM, rows, cores())
@@ -148,7 +148,7 @@ class NetworkBench:
 
     def alone(self) -> list[Comparison]:
         """Each query incremental, in a weft of its own."""
-        chosen = spread_evenly(self._queries, self._options.alone_sample)
+        chosen = sampled(self._queries, self._options.alone_sample)
         runs = [self._stepped(f"weft, {query.name} alone", [query]) for query in chosen]
         mean = statistics.mean(run.median_seconds for run in runs)
         each = Measurement(f"weft, alone, mean of {len(chosen)}", INCREMENT, (mean,))
@@ -244,7 +244,9 @@ class NetworkBench:
         self._say(f"binding {max(sizes)} queries")
         queries = bound(given.queries, given.schema)
         self._say(f"adding {max(sizes)} queries")
-        points = additions(queries, given.schema, ScanIndex(), estimate_of(given), sizes)
+        catalog = Catalog(f"sqlite:///{fresh(self._work / 'lookups') / 'catalog.db'}")
+        points = additions(queries, given.schema, catalog.network(), estimate_of(given), sizes)
+        catalog.close()
         chart = addition_chart(points)
         for suffix in ("svg", "png"):
             chart.save(self._work / f"bench-network-register.{suffix}")

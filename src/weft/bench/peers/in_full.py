@@ -8,14 +8,17 @@ the same.
 from __future__ import annotations
 
 import importlib.util
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from weft.workloads.named import NamedSql
+
+Query = TypeVar("Query")
 
 
 def available() -> bool:
@@ -79,12 +82,14 @@ class InFull:
         return int(counts[0]), int(counts[1])
 
 
-def spread_evenly(queries: Sequence[Any], count: int) -> list[Any]:
-    """`count` of the queries, evenly from the list; all if there are fewer.
+def sampled(queries: Sequence[Query], count: int, seed: int = 1) -> list[Query]:
+    """`count` of the queries at random, in their order; all if there are fewer. Not every n-th one:
+    queries are interleaved by category, and n may be a multiple of the categories.
 
-    >>> spread_evenly(range(10), 3)
-    [1, 5, 8]
+    >>> sampled(range(10), 3)
+    [5, 8, 9]
     """
     if count >= len(queries):
         return list(queries)
-    return [queries[int((place + 0.5) * len(queries) / count)] for place in range(count)]
+    places = random.Random(f"sample {seed}").sample(range(len(queries)), count)
+    return [queries[place] for place in sorted(places)]

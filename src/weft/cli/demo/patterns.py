@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from weft.bench.network.steps import in_full_on_spark
-from weft.bench.peers.in_full import spread_evenly
+from weft.bench.peers.in_full import sampled
 from weft.cli.demo.telling import say, show_rows
 from weft.cli.run.progress import display
 from weft.cli.run.running import follow
@@ -43,7 +43,7 @@ def patterns_act(spark: SparkSession, folder: Path, records: int, count: int) ->
     say(f"6. making {records // FILES * FILES:,} money transfers, some of them suspicious (seeded)")
     scene = act(folder / "transfers", records, count)
     shared = _weft(spark, scene.stream, scene.patterns, folder)
-    chosen = spread_evenly(scene.patterns, DIRECT_PATTERNS)
+    chosen = sampled(scene.patterns, DIRECT_PATTERNS)
     say(f"10. {counted(len(chosen), 'pattern')} of the same, each in full over all transfers")
     each = in_full_on_spark(spark, scene.stream, chosen, scene.stream.rows).median_seconds
     print(f"   {each:.2f} s for a pattern on average")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from weft.algebra.network.plan import NetworkPlan
-from weft.bench.peers.in_full import FullRun, InFull, spread_evenly
+from weft.bench.peers.in_full import FullRun, InFull, sampled
 from weft.experiments.argus.configurations import CONFIGURATIONS
 from weft.experiments.argus.execution import Executed, execute
 from weft.experiments.argus.inputs import Inputs, inputs
@@ -87,7 +87,7 @@ class ArgusRun:
         self.step(f"{scale.workload}: queries in full on DuckDB")
         given = self.inputs(scale)
         database = InFull(given.stream, given.rows)
-        chosen = spread_evenly(given.queries, self.settings.direct_queries)
+        chosen = sampled(given.queries, self.settings.direct_queries)
         return [database.run(query) for query in chosen]
 
 
