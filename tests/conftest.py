@@ -34,23 +34,6 @@ settings.register_profile(
 )
 settings.load_profile("weft")
 
-JAVA_OPTIONS = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m "
-    "-Djdk.lang.Process.launchMechanism=VFORK"
-)
-"""Tests end before the optimizing compiler and a second thread of the collector pay off. Without the
-former Java has room for 48 MB of compiled code, which Spark fills in a few minutes: then Java spends
-more time on throwing code away than on anything else. Processes are started without a helper process."""
-
-LOCAL_FILES = {
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
-    ".checkpointing.FileSystemBasedCheckpointFileManager",
-}
-"""Without Hadoop's native library Java starts a process for every file that it gives permissions to,
-and for every link that it looks for: some twenty in a micro-batch, a fifth of a small test's time. So
-Spark writes no checksum files, and looks for no links, in what it keeps of a stream."""
-
 # Plans must not depend on what the user measured on this machine.
 os.environ["WEFT_CALIBRATION"] = os.devnull
 
@@ -124,27 +107,16 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local session; tests that change its settings use `spark.newSession()`.
 
-    Spark interprets expressions in it: to compile them takes longer than to run them on a handful of
-    rows. Tests that run them as users do, compiled, set `COMPILED`.
+    Spark interprets expressions in it. Tests that run them as users do, compiled, set `COMPILED`.
     """
     from pyspark.sql import SparkSession
-    from tests.oracle.plain_spark import INTERPRETED
-
-    from weft.runtime.api.class_archive import java_options
+    from tests.support.quick import quick_settings
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
-        SparkSession.builder.master("local[2]")
-        .appName("weft tests")
+        SparkSession.builder.appName("weft tests")
+        .config(map=quick_settings())
         .config("spark.driver.memory", "2g")
-        .config("spark.driver.extraJavaOptions", f"{JAVA_OPTIONS} {java_options()}")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config(map={**INTERPRETED, **LOCAL_FILES})
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .getOrCreate()
     )

@@ -15,7 +15,6 @@ from typing import Any
 from tests.crash.workload import DDL, JOIN_QUERIES, QUERIES, ROW_QUERIES
 
 import weft
-from weft.runtime.api.class_archive import java_options
 
 
 def open_weft(spark: object, folder: Path, **settings: Any) -> weft.Weft:
@@ -46,18 +45,10 @@ def main() -> None:
     folder, names = Path(sys.argv[1]), sys.argv[2:] or [*QUERIES, *ROW_QUERIES]
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
+    from tests.support.quick import quick_settings
 
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.extraJavaOptions", f"-XX:TieredStopAtLevel=1 {java_options()}")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
+    builder = SparkSession.builder.config(map=quick_settings(shuffle_partitions=1))
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     w = open_weft(spark, folder)
     register(w, names)

@@ -1,7 +1,7 @@
-"""A process with Kafka's connector: `python -m tests.kafka.child run|read FOLDER ADDRESS JARS`.
+"""A process with Kafka's connector: `python -m tests.kafka.child FOLDER ADDRESS JARS`.
 
-`run` runs two queries, a shared one and a fallback, into a topic for each; WEFT_KILL_AT ends it
-earlier. `read` prints all messages of both topics as JSON.
+It runs two queries, a shared one and a fallback, into a topic for each, and prints all messages of
+both topics as JSON. WEFT_KILL_AT ends it earlier.
 """
 
 from __future__ import annotations
@@ -12,35 +12,25 @@ import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from tests.support.quick import quick_settings
 
 import weft
 
 QUERIES = {
     "counts": "SELECT k AS key, concat(k, '=', count(*)) AS value FROM s "
     "GROUP BY window(ts, '10 seconds'), k",
-    "plain": "SELECT k AS key, concat(k, ':', v) AS value FROM s",
+    "plain": "SELECT k AS key, concat(k, ':', transform(array(v), x -> x)[0]) AS value FROM s",
 }
 
 
 def main() -> None:
-    action, folder, address, jars = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+    folder, address, jars = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars", jars)
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
+    settings = quick_settings(shuffle_partitions=1)
+    spark = SparkSession.builder.config(map=settings).config("spark.jars", jars).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    if action == "run":
-        run(spark, folder, address)
-    else:
-        print(json.dumps(read(spark, address)))
+    run(spark, folder, address)
+    print(json.dumps(read(spark, address)))
 
 
 def run(spark: SparkSession, folder: Path, address: str) -> None:

@@ -1,0 +1,41 @@
+"""Settings of Spark sessions that start soon and run small streams quickly."""
+
+from __future__ import annotations
+
+from tests.oracle.plain_spark import INTERPRETED
+
+from weft.runtime.api.class_archive import java_options
+
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m "
+    "-Djdk.lang.Process.launchMechanism=VFORK"
+)
+"""Tests end before the optimizing compiler and a second thread of the collector pay off. Without the
+former Java has room for 48 MB of compiled code, which Spark fills in a few minutes: then Java spends
+more time on throwing code away than on anything else. Processes are started without a helper process."""
+
+LOCAL_FILES = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileSystemBasedCheckpointFileManager",
+}
+"""Without Hadoop's native library Java starts a process for every file that it gives permissions to,
+and for every link that it looks for: some twenty in a micro-batch, a fifth of a small test's time. So
+Spark writes no checksum files, and looks for no links, in what it keeps of a stream."""
+
+
+def quick_settings(shuffle_partitions: int = 2) -> dict[str, str]:
+    """A small local session in which Spark interprets expressions: to compile them takes longer than
+    to run them on a handful of rows."""
+    return {
+        **INTERPRETED,
+        **LOCAL_FILES,
+        "spark.master": "local[2]",
+        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {java_options()}",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.sql.session.timeZone": "UTC",
+    }
