@@ -70,9 +70,10 @@ def test_memory_of_this_process_is_counted() -> None:
 def test_a_short_run_counts_everything_while_queries_come_and_go(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.bench.soak.scenario.CHANGE_SECONDS", 2.0)
+    monkeypatch.setattr("weft.bench.soak.scenario.CHANGE_SECONDS", 1.0)
+    monkeypatch.setattr("weft.bench.soak.scenario.ROWS_PER_BATCH", 2_000)
     said: list[str] = []
-    samples = Soak(spark, tmp_path / "checkpoint", said.append).run(minutes=0.3, every=1.5)
+    samples = Soak(spark, tmp_path / "checkpoint", said.append).run(minutes=0.17, every=0.5)
     assert len(samples) == len(said) >= 3
     last = samples[-1]
     assert last.batches >= 1 and last.event_hours > 0

@@ -1,8 +1,7 @@
 """A process to be killed: runs the workload on whatever input is there.
 
-Called as `python -m tests.crash.child FOLDER [NAME …]`: registers the named queries of the
-workload (all, if none is named), drops live ones that are not named, and runs to the end of
-the input. WEFT_KILL_AT ends it earlier.
+Called as `python -m tests.crash.child FOLDER`: registers the windows of the workload and runs to the
+end of the input. WEFT_KILL_AT ends it earlier.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def register(w: weft.Weft, names: list[str]) -> None:
 
 
 def main() -> None:
-    folder, names = Path(sys.argv[1]), sys.argv[2:] or [*QUERIES, *ROW_QUERIES]
+    folder = Path(sys.argv[1])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
     from tests.support.quick import quick_settings
@@ -51,7 +50,7 @@ def main() -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     w = open_weft(spark, folder)
-    register(w, names)
+    register(w, [*QUERIES, *ROW_QUERIES])
     print("ready", flush=True)
     w.start(availableNow=True).awaitTermination()
     print("done", flush=True)

@@ -90,6 +90,8 @@ def _pruned(checkpoint: Path, steps: Steps) -> bool:
 
 
 SERIAL = {"overlap": False}
+#: Where files are written, named by the log, and deleted.
+AROUND_FILES = frozenset({"after_intent", "after_results", "after_commit", "after_cleanup"})
 BASES = {f"{STEPPER}.BASE_EVERY": 1, f"{RESULTS}.MERGE_AT_LEAST": 2}
 PRUNING = {**BASES, f"{STEPPER}.CLEAN_EVERY": 1, f"{LOG}.KEPT_COMMITS": 1}
 FOLLOWER = Scenario(
@@ -99,6 +101,8 @@ FOLLOWER = Scenario(
     failpoints=USUAL | {"after_published", "after_staged"},
     by_follower=EVERY_STEP | {"after_plan"},
 )
+#: Where files of a history come and go.
+HISTORY_AT = frozenset({"after_results", "after_commit", "after_cleanup"})
 NETWORK = replace(FOLLOWER, queries=("counts", *workload.JOIN_QUERIES))
 SCENARIOS = {
     "data": Scenario(SERIAL, lambda _, steps: steps[0]["kind"] == "data"),
@@ -112,6 +116,7 @@ SCENARIOS = {
         SERIAL,
         _has("streams/s/state/*-compact*"),
         limits={f"{STATEFILES}.MOST_FILES": 1},
+        only_at=AROUND_FILES,
         batches=3,
     ),
     "base": Scenario(
@@ -119,6 +124,7 @@ SCENARIOS = {
         _has("results/*/*~merged~*"),
         limits=BASES,
         failpoints=USUAL | {"after_base"},
+        only_at=AROUND_FILES | {"after_base"},
         batches=3,
     ),
     "pruning": Scenario(
@@ -130,7 +136,7 @@ SCENARIOS = {
         batches=3,
     ),
     "follower": FOLLOWER,
-    "network": NETWORK,
+    "network": replace(NETWORK, only_at=NETWORK.failpoints - HISTORY_AT),
     "network-history": replace(
         NETWORK,
         done=_has("streams/@network/state/*/*-compact.parquet"),
@@ -138,7 +144,7 @@ SCENARIOS = {
         failpoints=NETWORK.failpoints | {"after_base"},
         once=frozenset({"after_plan"}),
         by_follower=NETWORK.by_follower | {"after_base", "after_prune"},
-        only_at=frozenset({"after_results", "after_commit", "after_cleanup", "after_base"}),
+        only_at=HISTORY_AT | {"after_base"},
         batches=3,
     ),
     "follower-flush": replace(FOLLOWER, in_flush=True),

@@ -28,7 +28,7 @@ from weft.runtime.protocol import stepper
 from weft.runtime.sinks import resultfiles
 
 SECOND = 1_000_000
-BATCHES, PER_BATCH, STEP = 24, 20, 25_000
+BATCHES, PER_BATCH, STEP = 18, 20, 25_000
 """Half a second of event time in each batch, so that many batches are open at once."""
 START = 1_700_000_000 * SECOND
 RANGE, SLIDE, DELAY = 4 * SECOND, SECOND // 2, SECOND

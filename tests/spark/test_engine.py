@@ -320,7 +320,7 @@ def test_a_registration_that_was_rolled_back_is_forgotten(
 def test_the_kernel_moves_to_lanes_when_the_open_state_is_large(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    batches: list[Batch] = [[(t, k, t) for k in "abc"] for t in range(0, 60, 12)]
+    batches: list[Batch] = [[(t, k, t) for k in "abc"] for t in range(0, 48, 12)]
     sql = "SELECT k, sum(v) AS s FROM s GROUP BY window(ts, '20 seconds', '10 seconds'), k"
     found = {}
     for cap in (1 << 30, 1):
@@ -342,7 +342,7 @@ def test_a_lane_that_the_system_ends(
         os.kill(os.getpid(), signal.SIGKILL)
         yield from batches
 
-    batches: list[Batch] = [[(t, k, t) for k in "abc"] for t in range(0, 60, 12)]
+    batches: list[Batch] = [[(t, k, t) for k in "abc"] for t in range(0, 48, 12)]
     sql = "SELECT k, sum(v) AS s FROM s GROUP BY window(ts, '20 seconds', '10 seconds'), k"
     with monkeypatch.context() as patched:
         patched.setattr(lanes, "_run_task", killed)

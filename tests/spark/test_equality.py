@@ -101,7 +101,7 @@ def named(sharing: Mapping[str, Any]) -> str:
 
 @pytest.mark.parametrize("sharing", SHARING, ids=named)
 @settings(COMMON, max_examples=1)
-@given(cases(Features(), min_queries=3, max_queries=7), styles())
+@given(cases(Features(), min_queries=3, max_queries=5), styles())
 def test_the_kernel_on_the_driver(
     spark: SparkSession, sharing: dict[str, Any], case: Case, style: Style
 ) -> None:
@@ -110,7 +110,7 @@ def test_the_kernel_on_the_driver(
 
 @pytest.mark.parametrize("sharing", LANES, ids=named)
 @settings(COMMON, max_examples=1)
-@given(cases(Features(hazards=False), min_queries=3, max_queries=6), styles())
+@given(cases(Features(hazards=False), min_queries=3, max_queries=4), styles())
 def test_the_kernel_in_lanes(
     spark: SparkSession, sharing: dict[str, Any], case: Case, style: Style
 ) -> None:

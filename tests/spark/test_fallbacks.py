@@ -285,7 +285,8 @@ def test_a_truncated_result_file_is_named(spark: SparkSession, tmp_path: Path) -
     w = opened(session(spark), tmp_path)
     w.register("plain", PLAIN)
     w.register("counts", COUNTS)
-    put_batches(tmp_path / "input", 30)
+    for number in range(3):
+        put_rows(tmp_path / "input", number, [(10 * number, "a", 1)])
     run(w)
     for name in ("plain", "counts"):
         log = log_of(w, name) if name == "plain" else w._log("s")

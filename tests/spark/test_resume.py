@@ -122,11 +122,11 @@ def test_windows_of_rows_begin_again_whole(spark: SparkSession, tmp_path: Path) 
     run = w.start()
     values = [1, 2, POISON, 3, 4, 5, 6, 8, 9, 1, 2, 3, 4, 5, 6, 8, 9, 1, 2, 3]
     try:
-        for number in range(0, len(values), 2):
-            rows = [(number + i, "a", values[number + i]) for i in (0, 1)]
+        for number in range(0, len(values), 5):
+            rows = [(number + i, "a", values[number + i]) for i in range(5)]
             put_rows(tmp_path / "input", number, rows)
             run.processAllAvailable()
-            if number == 8:
+            if number == 5:
                 assert handle.status == "quarantined"
                 handle.resume()
         assert handle.status == "active"
