@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import struct
@@ -29,6 +30,16 @@ streams:
     watermark: 10 seconds
 """
 MINUTE = timedelta(minutes=1)
+
+
+def quick_yaml() -> str:
+    """For commands in a process of their own, whose Spark is to start soon."""
+    from tests.support.quick import quick_settings
+
+    settings = (f"  {name}: {json.dumps(value)}\n" for name, value in quick_settings().items())
+    return f"{YAML}spark:\n{''.join(settings)}"
+
+
 PER_MINUTE = "SELECT auction, COUNT(*) AS n FROM bids GROUP BY window(ts, '1 minute'), auction"
 
 

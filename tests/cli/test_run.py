@@ -15,7 +15,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
-from tests.cli.support import PER_MINUTE, YAML, command, on_terminal, project, put_bids, weft
+from tests.cli.support import (
+    PER_MINUTE,
+    YAML,
+    command,
+    on_terminal,
+    project,
+    put_bids,
+    quick_yaml,
+    weft,
+)
 
 from weft.cli.run.progress import Lines, LiveTable
 from weft.cli.run.running import end_at_once, follow
@@ -88,7 +97,7 @@ def test_the_first_signal_asks_and_the_second_interrupts() -> None:
 @pytest.mark.parametrize("stage", ["loading …", "starting Spark …"])
 def test_ctrl_c_in_the_first_seconds_leaves_no_traceback(tmp_path: Path, stage: str) -> None:
     process = subprocess.Popen(
-        command("run", project(tmp_path, hot=PER_MINUTE)),
+        command("run", project(tmp_path, quick_yaml(), hot=PER_MINUTE)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -153,7 +162,7 @@ def test_a_format_that_spark_does_not_know_is_told_at_its_place(
 @pytest.mark.slow
 def test_spark_logs_nothing_beside_a_message_unless_it_is_asked_to(tmp_path: Path) -> None:
     refused = "SELECT SUM(ARRAY(price)) AS n FROM bids GROUP BY window(ts, '1 minute')"
-    folder = project(tmp_path, refused=refused, hot=PER_MINUTE)
+    folder = project(tmp_path, quick_yaml(), refused=refused, hot=PER_MINUTE)
     quiet = subprocess.run(command("check", folder), capture_output=True, text=True)
     assert quiet.returncode == 1
     assert quiet.stderr == ""
@@ -166,7 +175,7 @@ def test_spark_logs_nothing_beside_a_message_unless_it_is_asked_to(tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_terminal_of_80_columns_sees_every_stage(tmp_path: Path) -> None:
-    folder = project(tmp_path, hot=PER_MINUTE)
+    folder = project(tmp_path, quick_yaml(), hot=PER_MINUTE)
     put_bids(folder)
     shown = on_terminal("run", folder, "--available-now")
     stages = (

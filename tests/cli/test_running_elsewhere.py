@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.cli.support import PER_MINUTE, YAML, project, weft
+from tests.cli.support import PER_MINUTE, project, quick_yaml, weft
 
 from weft.cli.project import registration
 
@@ -88,9 +88,21 @@ def put_minutes(folder: Path, first: int, minutes: int) -> None:
     os.replace(hidden, folder / "data" / f"{first:04d}.parquet")
 
 
+def put_until(
+    folder: Path, elsewhere: Elsewhere, first: int, wanted: Callable[[dict[str, Any]], bool]
+) -> int:
+    """Put minute after minute until a step is wanted; the minute that comes next. A change takes effect
+    when the run has looked at the catalog, which it does about twice a second."""
+    for minute in range(first, first + PATIENCE):
+        put_minutes(folder, minute, 1)
+        if wanted(elsewhere.step(lambda step: step["rows"] == 4)):
+            return minute + 1
+    raise AssertionError("the step did not come")
+
+
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[tuple[Path, Elsewhere]]:
-    folder = project(tmp_path, YAML + "trigger: 200 milliseconds\n", first=PER_MINUTE)
+    folder = project(tmp_path, quick_yaml() + "trigger: 200 milliseconds\n", first=PER_MINUTE)
     put_minutes(folder, 0, 5)
     elsewhere = Elsewhere(folder)
     try:
@@ -122,11 +134,10 @@ def test_queries_come_and_go_while_another_process_runs(
         extra = tmp_path / "extra.sql"
         extra.write_text("SELECT MAX(price) AS p FROM bids GROUP BY window(ts, '2 minutes')")
         assert weft("register", folder, "extra", extra).exit_code == 0
-    put_minutes(folder, 5, 10)
-    elsewhere.step(lambda step: step["queries"] == 2 and step["rows"] == 40)
-    put_minutes(folder, 15, 10)
-    elsewhere.step(lambda step: step["rows"] == 40)
-    put_minutes(folder, 25, 1)
+    minute = put_until(folder, elsewhere, 5, lambda step: step["queries"] == 2)
+    put_minutes(folder, minute, 20)
+    elsewhere.step(lambda step: step["rows"] == 80)
+    put_minutes(folder, minute + 20, 1)
     elsewhere.step(lambda step: step["rows"] == 4)
 
     first = json.loads(weft("results", folder, "first", "--json").stdout)
@@ -141,8 +152,7 @@ def test_queries_come_and_go_while_another_process_runs(
     }
 
     assert weft("drop", folder, "first").exit_code == 0
-    put_minutes(folder, 26, 1)
-    elsewhere.step(lambda step: step["queries"] == 1)
+    put_until(folder, elsewhere, minute + 21, lambda step: step["queries"] == 1)
     assert not (folder / "queries" / "first.sql").exists()
     assert weft("results", folder, "first").exit_code == 1
     assert elsewhere.interrupt() == 0, elsewhere.errors()
