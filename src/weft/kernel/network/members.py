@@ -49,7 +49,7 @@ def _with_bits(
             continue
         byte = bits[:, number >> 3]
         truth = (byte if chosen is None else byte[chosen]) & np.uint8(1 << (number & 7))
-        positions = np.flatnonzero(truth)
+        positions = truth.nonzero()[0]
         chosen = positions if chosen is None else chosen[positions]
     return chosen
 

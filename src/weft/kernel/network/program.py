@@ -37,6 +37,7 @@ from weft.algebra.predicates.subject import subject_names
 from weft.algebra.predicates.time_bounds import time_bounds
 from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import is_native
+from weft.algebra.types import TIMESTAMP
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.network.conditions import Compiler, Conditions, Family
 from weft.kernel.network.conditions.subjects import readable
@@ -204,8 +205,8 @@ class _Compilation:
         self._drafts: dict[str, _Draft] = {}
         self._physical: dict[str, str] = {}
         """The physical node of every logical one."""
-        self._full: dict[str, PredicateSet] = {}
-        """All that holds for a logical node's rows, over its slots."""
+        self._times: dict[str, PredicateSet] = {}
+        """What is known of a logical node's rows about differences of times, over its slots."""
         self._outputs = {
             feed.query: Output(plan.query_by_id[feed.query], feed.node, feed.slots)
             for feed in plan.feeds
@@ -217,8 +218,12 @@ class _Compilation:
                 self._add(node)
         inputs = self._inputs()
         stored = self._stored()
+        outputs: dict[str, list[Output]] = {draft.id: [] for draft in self._drafts.values()}
+        for output in self._outputs.values():
+            outputs[self._physical[output.node]].append(output)
         nodes = tuple(
-            self._node(draft, inputs, stored[draft.id]) for draft in self._drafts.values()
+            self._node(draft, inputs, stored[draft.id], outputs[draft.id])
+            for draft in self._drafts.values()
         )
         return Program(
             self._plan.version,
@@ -234,12 +239,10 @@ class _Compilation:
             relation = node.relations[0]
             draft = self._drafts.setdefault(relation, _Draft(relation, (relation,)))
             self._physical[node.id] = relation
-            self._full[node.id] = node.predicates
             draft.roots.append(node.id)
         elif node.kind == "selection":
             physical = self._physical[node.parents[0]]
             self._physical[node.id] = physical
-            self._full[node.id] = self._full[node.parents[0]] & node.predicates
             self._drafts[physical].selections.append(node)
         else:
             self._add_join(node)
@@ -270,14 +273,20 @@ class _Compilation:
         draft.joins.append(node)
         draft.roots.append(node.id)
         self._physical[node.id] = id_
-        shifted = {slot: slot + left_slots for slot in range(right_slots)}
-        self._full[node.id] = all_of(
-            (
-                *self._full[node.parents[0]].predicates,
-                *self._full[node.parents[1]].moved(shifted).predicates,
-                *node.predicates.predicates,
-            )
-        )
+
+    def _times_of(self, node_id: str) -> PredicateSet:
+        """The node's own conditions on differences of times, and its parents'."""
+        if node_id not in self._times:
+            node = self._plan.node_by_id[node_id]
+            conditions = list(_about_times(node.predicates))
+            first = 0
+            for parent in node.parents:
+                slots = len(self._plan.node_by_id[parent].relations)
+                places = {slot: slot + first for slot in range(slots)}
+                conditions += self._times_of(parent).moved(places).predicates
+                first += slots
+            self._times[node_id] = all_of(conditions)
+        return self._times[node_id]
 
     def _unreadable(self, node: NetworkNode, reason: NeedsSpark) -> QueryFailure:
         message = f"only Spark can evaluate {reason}, which reads several relations"
@@ -322,7 +331,7 @@ class _Compilation:
             for slot, relation in enumerate(node.relations)
             if relation in streams
         }
-        return time_bounds(self._full[node.id], times)
+        return time_bounds(self._times_of(node.id), times)
 
     def _stored(self) -> dict[str, set[str]]:
         """For every physical node the columns of its rows that the joins after it, and what follows
@@ -359,7 +368,11 @@ class _Compilation:
             raise self._unreadable(node, reason) from reason
 
     def _node(
-        self, draft: _Draft, inputs: Mapping[str, list[Input]], read: set[str]
+        self,
+        draft: _Draft,
+        inputs: Mapping[str, list[Input]],
+        read: set[str],
+        outputs: Sequence[Output],
     ) -> PhysicalNode:
         on_rows, on_candidates = Compiler(), Compiler()
         families: dict[str, list[NetworkNode]] = {}
@@ -370,9 +383,8 @@ class _Compilation:
         conditions = on_rows.compiled()
         join = self._join(draft, inputs, on_candidates) if draft.joins else None
         shown: dict[Projection, list[tuple[str, str]]] = {}
-        for query, output in self._outputs.items():
-            if self._physical[output.node] == draft.id:
-                shown.setdefault(output.projection, []).append((query, output.node))
+        for output in outputs:
+            shown.setdefault(output.projection, []).append((output.query.id, output.node))
         stored: set[str] = set()
         if inputs[draft.id]:
             stored |= read
@@ -408,17 +420,28 @@ class _Compilation:
         left = next(entry for entry in inputs[draft.left] if entry.id == (draft.id, True))
         right = next(entry for entry in inputs[draft.right] if entry.id == (draft.id, False))
         keys = set(draft.key.predicates)
+        left_bits = {member: bit for bit, member in enumerate(left.members)}
+        right_bits = {member: bit for bit, member in enumerate(right.members)}
         members = tuple(
             JoinMember(
                 node.id,
-                left.members.index(node.parents[0]),
-                right.members.index(node.parents[1]),
+                left_bits[node.parents[0]],
+                right_bits[node.parents[1]],
                 compiler.numbers(_beyond(node.predicates.predicates, keys)),
             )
             for node in draft.joins
         )
         tests = compiler.numbers(draft.key.predicates)
         return PhysicalJoin(left, right, draft.left_slots, draft.key, tests, members)
+
+
+def _about_times(predicates: PredicateSet) -> Iterable[OrPredicate]:
+    """The conditions that bound the difference of two timestamps."""
+    for predicate in predicates.predicates:
+        subject = predicate.literals[0].subject if len(predicate.literals) == 1 else None
+        if isinstance(subject, Linear) and len(subject.terms) == 2:
+            if all(ref.type == TIMESTAMP for _, ref in subject.terms):
+                yield predicate
 
 
 def _beyond(predicates: Iterable[OrPredicate], keys: set[OrPredicate]) -> Sequence[OrPredicate]:

@@ -155,5 +155,5 @@ class Evaluation:
 def _narrowed(chosen: Array | None, passes: Array | None) -> Array:
     if passes is None:
         return np.zeros(0, np.int64)
-    positions = np.flatnonzero(passes)
+    positions: Array = passes.nonzero()[0]
     return positions if chosen is None else chosen[positions]
