@@ -47,7 +47,7 @@ def make_stream(spark: SparkSession, folder: Path, batches: list[Batch]) -> Data
 def started(
     spark: SparkSession, folder: Path, batches: list[Batch], queries: dict[str, str], **kw: Any
 ) -> tuple[weft.Weft, weft.Run]:
-    own = session(spark, ansi=kw.pop("ansi", True))
+    own = session(spark, ansi=kw.pop("ansi", True), spark_settings=kw.pop("spark_settings", None))
     w = weft.Weft(own, folder / "checkpoint", **kw)
     w.add_stream("s", make_stream(own, folder, batches), time="ts", watermark="0 seconds")
     for name, sql in queries.items():

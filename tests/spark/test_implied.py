@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from tests.oracle.plain_spark import COMPILED
 from tests.spark.test_engine import Batch, rows_of, started
 
 from weft.algebra.aggregate import Aggregate, lift
@@ -94,7 +95,8 @@ def test_other_watermarks_need_no_other_code(spark: SparkSession, tmp_path: Path
         batches: list[Batch] = [
             [(t + shift, k, v) for t, k, v in batch if t is not None] for batch in BATCHES
         ]
-        started(spark, tmp_path / str(shift), batches, queries, statistics_every=0)
+        compiled = {"spark_settings": COMPILED, "statistics_every": 0}
+        started(spark, tmp_path / str(shift), batches, queries, **compiled)
         return int(metrics.METRIC_COMPILATION_TIME().getCount() - before)
 
     assert compiled_for(0) > 0

@@ -226,11 +226,15 @@ def test_spark_s_query_stopped_by_others(spark: SparkSession, tmp_path: Path) ->
     w = opened(spark, tmp_path)
     run = w.start(sink=Slow())
     assert entered.wait(WAIT)
-    for query in w._spark.streams.active:
-        query.stop()
+    # Spark's `stop` waits for a batch that has begun, and that one waits for the step under way.
+    stopping = [threading.Thread(target=query.stop) for query in w._spark.streams.active]
+    for thread in stopping:
+        thread.start()
     assert not run.awaitTermination(1)
     assert run.isActive
     leave.set()
+    for thread in stopping:
+        thread.join(WAIT)
     run.awaitTermination(WAIT)
     w.start(sink=Slow(), availableNow=True).awaitTermination()
     assert_complete(recorder.rows)

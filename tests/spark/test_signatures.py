@@ -95,11 +95,12 @@ def rows(spark: SparkSession) -> DataFrame:
 @pytest.fixture(params=[INTERPRETED, COMPILED], ids=["interpreted", "compiled"])
 def rows_in_both_ways(rows: DataFrame, request: pytest.FixtureRequest) -> Iterator[DataFrame]:
     """The rows in a session that interprets expressions, and in one that compiles them."""
-    for way in (request.param, INTERPRETED):
-        for name, value in way.items():
-            rows.sparkSession.conf.set(name, value)
-        if way is request.param:
-            yield rows
+    settings_of_session = rows.sparkSession.conf
+    for name, value in request.param.items():
+        settings_of_session.set(name, value)
+    yield rows
+    for name, value in INTERPRETED.items():
+        settings_of_session.set(name, value)
 
 
 @st.composite
