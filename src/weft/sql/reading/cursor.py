@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from weft.sql.reading.source import QUOTED, WORD, Source, Token
+
+if TYPE_CHECKING:
+    from weft.sql.reading.syntax import Select
 
 _LOOKAHEAD: Final = 4
 
@@ -20,12 +24,18 @@ class Unexpected(Exception):
 
 
 class Cursor:
-    """A position in a source's tokens, and the few ways to look ahead and to move."""
+    """A position in a source's tokens, and the few ways to look ahead and to move.
 
-    __slots__ = ("_uppers", "at", "source", "tokens")
+    `subquery` reads a SELECT in parentheses inside an expression; None: there are none.
+    """
 
-    def __init__(self, source: Source, at: int = 0) -> None:
+    __slots__ = ("_uppers", "at", "source", "subquery", "tokens")
+
+    def __init__(
+        self, source: Source, at: int = 0, subquery: Callable[[Cursor], Select] | None = None
+    ) -> None:
         self.source = source
+        self.subquery = subquery
         self.tokens = source.tokens
         self._uppers = [token.upper for token in source.tokens] + [""] * _LOOKAHEAD
         self.at = at

@@ -18,8 +18,9 @@ follows the precedence of Spark's SqlBaseParser, from tight to loose:
     AND
     OR
 
-What is Spark SQL but outside what weft shares (subqueries, lambdas, OVER, …) raises
-`Unshared`; a token that fits nowhere raises `Unexpected`.
+Of subqueries, IN (SELECT …) and EXISTS (SELECT …) are read. What is Spark SQL but outside what weft
+shares (other subqueries, lambdas, OVER, …) raises `Unshared`; a token that fits nowhere raises
+`Unexpected`.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ from weft.sql.reading.syntax import (
     Case,
     Cast,
     Constant,
+    Exists,
     FieldAccess,
     Function,
     In,
+    InSubquery,
     Is,
     Like,
     Name,
@@ -132,13 +135,20 @@ def _predicate(cursor: Cursor, start: int, operand: SyntaxNode) -> SyntaxNode:
         high = _value(cursor, 1)
         node = Between(start, cursor.at, operand, low, high)
     elif word == "IN":
-        cursor.expect("(")
-        _refuse_subquery(cursor)
-        items = _list(cursor, ")")
-        node = In(start, cursor.at, operand, items)
+        node = _in(cursor, start, operand)
     else:
         node = _like(cursor, start, operand, word)
     return Unary(start, cursor.at, "not", node) if negated else node
+
+
+def _in(cursor: Cursor, start: int, operand: SyntaxNode) -> SyntaxNode:
+    if cursor.subquery is not None and cursor.upper() == "(" and _starts_select(cursor, 1):
+        query = cursor.subquery(cursor)
+        return InSubquery(start, cursor.at, operand, query)
+    cursor.expect("(")
+    _refuse_subquery(cursor)
+    items = _list(cursor, ")")
+    return In(start, cursor.at, operand, items)
 
 
 def _like(cursor: Cursor, start: int, operand: SyntaxNode, word: str) -> SyntaxNode:
@@ -309,6 +319,10 @@ def _path(cursor: Cursor, start: int) -> SyntaxNode:
 def _call(cursor: Cursor, start: int, word: str) -> SyntaxNode:
     if word in _OWN_SYNTAX:
         raise Unshared(f"{word}( … ) has no shared form", start)
+    if cursor.subquery is not None and word == "EXISTS" and _starts_select(cursor, 2):
+        cursor.at += 1
+        query = cursor.subquery(cursor)
+        return Exists(start, cursor.at, query)
     cursor.at += 2
     if word in ("CAST", "TRY_CAST"):
         operand = expression(cursor)
@@ -424,6 +438,12 @@ def _case(cursor: Cursor, start: int) -> SyntaxNode:
         raise Unexpected(cursor.at)
     cursor.expect("END")
     return Case(start, cursor.at, operand, tuple(branches), otherwise)
+
+
+def _starts_select(cursor: Cursor, ahead: int) -> bool:
+    """Whether a SELECT comes, and no column called `select` or `with`."""
+    is_select = cursor.upper(ahead) in ("SELECT", "WITH")
+    return is_select and cursor.upper(ahead + 1) not in (",", ")", ".")
 
 
 def _refuse_subquery(cursor: Cursor) -> None:

@@ -53,7 +53,7 @@ _ONE_QUERY_EACH: Final = "register a query for each set of keys: they share thei
 
 def parse(source: Source) -> Select:
     """The parts of the one SELECT in the text."""
-    cursor = Cursor(source)
+    cursor = Cursor(source, subquery=_subquery)
     check_one_select(source)
     try:
         select = _query(cursor)

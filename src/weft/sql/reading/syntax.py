@@ -112,6 +112,24 @@ class In(SyntaxNode):
 
 
 @dataclass(slots=True, eq=False)
+class InSubquery(SyntaxNode):
+    """`x IN (SELECT …)`. The expressions of the subquery are not among the children."""
+
+    operand: SyntaxNode
+    query: Select
+
+    def children(self) -> tuple[SyntaxNode, ...]:
+        return (self.operand,)
+
+
+@dataclass(slots=True, eq=False)
+class Exists(SyntaxNode):
+    """`EXISTS (SELECT …)`."""
+
+    query: Select
+
+
+@dataclass(slots=True, eq=False)
 class Like(SyntaxNode):
     """LIKE, ILIKE or RLIKE; `escape` is the user's text of the ESCAPE character."""
 

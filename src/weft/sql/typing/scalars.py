@@ -44,6 +44,7 @@ from weft.algebra.types import (
     is_numeric,
     is_ordered,
 )
+from weft.sql.fallback import Unshared
 from weft.sql.reading.functions import TOTAL
 from weft.sql.reading.syntax import (
     Between,
@@ -51,9 +52,11 @@ from weft.sql.reading.syntax import (
     Case,
     Cast,
     Constant,
+    Exists,
     FieldAccess,
     Function,
     In,
+    InSubquery,
     Is,
     Like,
     Number,
@@ -308,6 +311,9 @@ class Typer:
         can_raise = any(item.can_raise for item in (operand, *items))
         return Typed(sql, BOOLEAN, can_raise, membership(operand, items))
 
+    def _subquery(self, node: InSubquery | Exists) -> Typed:
+        raise Unshared("a subquery has no shared form", node.start)
+
     def _like(self, node: Like) -> Typed:
         operand, pattern = self.type(node.operand), self.type(node.pattern)
         escape = f" ESCAPE {node.escape}" if node.escape else ""
@@ -429,6 +435,8 @@ _RULES: Final[dict[type[SyntaxNode], Callable[[Typer, Any], Typed]]] = {
     Is: Typer._is,
     Between: Typer._between,
     In: Typer._in,
+    InSubquery: Typer._subquery,
+    Exists: Typer._subquery,
     Like: Typer._like,
     Case: Typer._case,
     Cast: Typer._cast,
