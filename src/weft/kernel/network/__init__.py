@@ -1,13 +1,15 @@
 """The query network in the kernel: new matches of many join queries, from new rows and history.
 
-`program` compiles a plan to physical nodes, `step` computes a step of it. Conditions are
-in `conditions/` and `members`; joins in `keys`, `candidates`, `history` and `expiry`; what queries show in
-`output` and `distinct`. No Spark, no files: rows come and go as Arrow tables.
+`program` compiles a plan to physical nodes, `step` computes a step of it, `passing` is what the rows of a
+node go through. Conditions are in `conditions/` and `members`; joins in `keys`, `candidates`, `history`
+and `expiry`; what queries show in `output` and `distinct`. No Spark, no files: rows come and go as Arrow
+tables.
 """
 
+from weft.kernel.network.passing import Counters, Limits
 from weft.kernel.network.program import Program, program
 from weft.kernel.network.state import State
-from weft.kernel.network.step import Counters, Limits, Outcome, admitted, advance, restored
+from weft.kernel.network.step import Outcome, admitted, advance, restored
 
 __all__ = [
     "Counters",

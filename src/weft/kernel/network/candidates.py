@@ -32,6 +32,10 @@ class Block:
         return sum(segment.count for segment in self.segments)
 
 
+Side = tuple[Sequence[Chunk], Chunk | None]
+"""One side of a join: its history and its new rows."""
+
+
 @dataclass(frozen=True)
 class _Meeting:
     """A chunk of the left side and one of the right side, and who searches."""
@@ -52,11 +56,11 @@ class _Part:
 
 def blocks(
     join: PhysicalJoin,
-    left: tuple[Sequence[Chunk], Chunk | None],
-    right: tuple[Sequence[Chunk], Chunk | None],
+    left: Side,
+    right: Side,
     size: int,
 ) -> Iterator[Block]:
-    """All candidates of a step. A side is its history and its new rows."""
+    """All candidates of a step."""
     meetings = [
         *(
             _Meeting(new, old, True)

@@ -1,0 +1,258 @@
+"""What the rows of a physical node go through: its members, what queries show, what joins keep.
+
+New rows of a relation, or pairs of a join, come in blocks. Of each block the members are found and what
+queries show is projected. What further joins read is given to the caller, with the bits of their inputs.
+Matches and candidates are counted over all blocks of a passage: beyond a limit it ends with an error that
+names the queries of the worst join node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from weft.algebra.predicates.slots import column_name
+from weft.kernel.columns.operations import Array
+from weft.kernel.failure import QueryFailure
+from weft.kernel.network.candidates import Block, Side, blocks
+from weft.kernel.network.history import InputId
+from weft.kernel.network.members import input_bits, matches, selected
+from weft.kernel.network.output import projected, visible
+from weft.kernel.network.program import PhysicalNode, Program, Projection
+from weft.kernel.network.rows import TIME, ColumnRows, Pairs, Rows, Segment, View
+
+FromSteps = Mapping[str, Mapping[str, int]]
+"""For each query and relation the first step whose rows the query sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a step may use, and how Spark is set."""
+
+    most_matches: int = 20_000_000
+    """The rows that a physical join may add in one step."""
+    most_candidates: int = 20_000_000_000
+    """The pairs that a physical join may look at in one step."""
+    block: int = 1 << 20
+    """The pairs that are looked at together."""
+    ansi: bool = True
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+@dataclass
+class Counters:
+    """What a step has done."""
+
+    candidates: dict[str, int] = field(default_factory=dict)
+    """Pairs looked at, by physical join."""
+    matches: dict[str, int] = field(default_factory=dict)
+    """New rows that somebody wants, by physical join."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """New rows, by logical node."""
+    late: dict[str, int] = field(default_factory=dict)
+    """Rows that joins did not admit, by stream."""
+
+    def check(self, program: Program, node: PhysicalNode, limits: Limits) -> None:
+        """Refuse a join that has grown too large."""
+        if self.candidates.get(node.id, 0) > limits.most_candidates:
+            raise self._too_much(program, node, "pairs to be compared", limits.most_candidates)
+        if self.matches.get(node.id, 0) > limits.most_matches:
+            raise self._too_much(program, node, "matches", limits.most_matches)
+
+    def _too_much(
+        self, program: Program, node: PhysicalNode, what: str, limit: int
+    ) -> QueryFailure:
+        """Names the queries of the join node that has the most rows."""
+        assert node.join is not None
+        members = [member.node for member in node.join.members]
+        worst = max(members, key=lambda member: self.rows.get(member, 0))
+        message = (
+            f"a join of {' and '.join(node.relations)} has more than {limit} {what} in one step"
+        )
+        return QueryFailure("JOIN_TOO_LARGE", message, program.fed[worst])
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rows that further joins read, and for each of these inputs the bits of all rows."""
+
+    rows: Rows
+    bits: Mapping[InputId, Array]
+
+
+class Passage:
+    """The way of new rows through nodes. Not `emits`: nothing is shown, everything is admitted."""
+
+    def __init__(
+        self, program: Program, from_steps: FromSteps, limits: Limits, *, emits: bool
+    ) -> None:
+        self._program, self._from_steps = program, from_steps
+        self._limits, self._emits = limits, emits
+        self.results: dict[str, list[pa.Table]] = {}
+        """What queries show, in their output columns."""
+        self.raw: dict[str, list[pa.Table]] = {}
+        """What Spark must still project."""
+        self.counters = Counters()
+
+    def of_relation(self, node: PhysicalNode, rows: Rows, watermark_before: int) -> Iterator[Kept]:
+        """New rows of a relation."""
+        above = None
+        if self._emits and node.inputs and node.id in self._program.streams:
+            above = admitted_positions(rows, watermark_before)
+            late = 0 if above is None else rows.count - len(above)
+            self.counters.late[node.id] = self.counters.late.get(node.id, 0) + late
+        for start in range(0, rows.count, self._limits.block):
+            part = View(rows, slice(start, min(start + self._limits.block, rows.count)))
+            admitted_here = None
+            if above is not None:
+                inside = above[(above >= start) & (above < start + part.count)]
+                admitted_here = np.zeros(part.count, bool)
+                admitted_here[inside - start] = True
+            kept, _ = self._absorb(node, part, dict.fromkeys(node.roots), admitted_here)
+            if kept is not None:
+                yield kept
+
+    def of_pairs(self, node: PhysicalNode, left: Side, right: Side) -> Iterator[Kept]:
+        """New pairs of a join: those of its two sides with at least one new row."""
+        join, counters = node.join, self.counters
+        assert join is not None
+        counters.candidates.setdefault(node.id, 0)
+        for block in blocks(join, left, right, self._limits.block):
+            counters.candidates[node.id] += block.count
+            counters.check(self._program, node, self._limits)
+            passing = matches(self._program, node, block, ansi=self._limits.ansi)
+            if not passing:
+                continue
+            pairs, roots = _compressed(block, passing, join.left_slots)
+            kept, wanted = self._absorb(node, pairs, roots, None)
+            counters.matches[node.id] = counters.matches.get(node.id, 0) + wanted
+            counters.check(self._program, node, self._limits)
+            if kept is not None:
+                yield kept
+
+    def _absorb(
+        self,
+        node: PhysicalNode,
+        rows: Rows,
+        roots: Mapping[str, Array | None],
+        admitted_here: Array | None,
+    ) -> tuple[Kept | None, int]:
+        """The members of a block of rows: shows what queries see; gives what joins read, and the
+        number of rows that somebody wanted."""
+        positions = selected(self._program, node, rows, roots, ansi=self._limits.ansi)
+        for member, chosen in positions.items():
+            count = rows.count if chosen is None else len(chosen)
+            self.counters.rows[member] = self.counters.rows.get(member, 0) + count
+        used = np.zeros(rows.count, bool)
+        if self._emits:
+            self._show(node, rows, positions, used)
+        bits = {entry.id: input_bits(entry, positions, rows.count) for entry in node.inputs}
+        wanted = np.zeros(rows.count, bool)
+        for flags in bits.values():
+            if admitted_here is not None:
+                flags[~admitted_here] = 0
+            wanted |= flags.any(axis=1)
+        kept: Kept | None = None
+        if wanted.any():
+            if wanted.all():
+                kept = Kept(_detached(node, rows), bits)
+            else:
+                places = np.flatnonzero(wanted)
+                chosen_bits = {key: flags[places] for key, flags in bits.items()}
+                kept = Kept(_detached(node, View(rows, places)), chosen_bits)
+        used |= wanted
+        return kept, int(used.sum())
+
+    def _show(
+        self, node: PhysicalNode, rows: Rows, positions: Mapping[str, Array | None], used: Array
+    ) -> None:
+        """What queries see of a block of rows. Those with the same columns are projected together."""
+        for projection, viewers in node.shown:
+            parts: list[tuple[str, Array | None]] = []
+            for query, member in viewers:
+                if member not in positions:
+                    continue
+                chosen = positions[member]
+                if query in self._from_steps:
+                    output = self._program.outputs[query]
+                    chosen = visible(output, rows, chosen, self._from_steps[query])
+                if chosen is None or len(chosen):
+                    parts.append((query, chosen))
+            if parts:
+                self._project(projection, rows, parts, used)
+
+    def _project(
+        self,
+        projection: Projection,
+        rows: Rows,
+        parts: Sequence[tuple[str, Array | None]],
+        used: Array,
+    ) -> None:
+        everything = np.arange(rows.count) if len(parts) > 1 else None
+        places = [everything if chosen is None else chosen for _, chosen in parts]
+        chosen = np.concatenate([*places]) if len(parts) > 1 else places[0]
+        used[slice(None) if chosen is None else chosen] = True
+        new = projected(projection, rows, chosen, ansi=self._limits.ansi)
+        if new.raw and projection.native and len(parts) > 1:
+            # Only Spark knows what one of these queries shows: the others need not wait for it.
+            for part in parts:
+                self._project(projection, rows, [part], used)
+            return
+        start = 0
+        for (query, _), place in zip(parts, places, strict=True):
+            count = rows.count if place is None else len(place)
+            table = new.table.slice(start, count) if len(parts) > 1 else new.table
+            (self.raw if new.raw else self.results).setdefault(query, []).append(table)
+            start += count
+
+
+def admitted_positions(rows: Rows, watermark_before: int) -> Array | None:
+    """The positions of the rows above a watermark; None: all."""
+    times = rows.column(column_name(0, TIME))
+    above = times.values > watermark_before
+    if times.valid is not None:
+        above &= times.valid
+    return None if above.all() else np.flatnonzero(above)
+
+
+def _detached(node: PhysicalNode, rows: Rows) -> Rows:
+    """The stored columns of rows, without what the rows were taken from."""
+    return ColumnRows({name: rows.column(name) for name in node.stored}, rows.count)
+
+
+def _compressed(
+    block: Block, passing: Mapping[str, Array | None], left_slots: int
+) -> tuple[Pairs, dict[str, Array | None]]:
+    """Only the pairs that some join node has, and their new positions."""
+    if any(chosen is None for chosen in passing.values()):
+        return Pairs(block.segments, left_slots), dict(passing)
+    anywhere = np.zeros(block.count, bool)
+    for chosen in passing.values():
+        anywhere[chosen] = True
+    places = np.flatnonzero(anywhere)
+    if len(places) == block.count:
+        return Pairs(block.segments, left_slots), dict(passing)
+    renumbered = np.cumsum(anywhere) - 1
+    segments: list[Segment] = []
+    start = 0
+    for segment in block.segments:
+        first, last = np.searchsorted(places, [start, start + segment.count])
+        if first < last:
+            chosen = places[first:last] - start
+            segments.append(
+                Segment(
+                    segment.left,
+                    segment.left_positions[chosen],
+                    segment.right,
+                    segment.right_positions[chosen],
+                )
+            )
+        start += segment.count
+    roots = {node: renumbered[chosen] for node, chosen in passing.items() if chosen is not None}
+    return Pairs(segments, left_slots), dict(roots)
