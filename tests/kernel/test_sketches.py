@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 from tests.kernel.test_ranges import ranges
 
 from weft.algebra.partial import Associative, Partial
-from weft.kernel.columns import sketch_sets
 from weft.kernel.columns.combine import Combiner, over_runs
-from weft.kernel.columns.sketch_sets import SketchSets
-from weft.kernel.columns.sketches import SketchColumn, Sketches, concatenated, from_arrow
+from weft.kernel.columns.sketches import sketch_sets
+from weft.kernel.columns.sketches.sketch_column import (
+    SketchColumn,
+    Sketches,
+    concatenated,
+    from_arrow,
+)
+from weft.kernel.columns.sketches.sketch_sets import SketchSets
 
 HLL = Partial("hll_sketch_agg(x, 12)", "binary", Associative("hll"))
 KLL = Partial("kll_sketch_agg_bigint(x, 200)", "binary", Associative("kll_bigint"))

@@ -15,7 +15,7 @@ from tests.spark.test_engine import Batch, rows_of, started
 from weft.algebra.aggregate import Aggregate, lift
 from weft.algebra.plan import Fragments, Node
 from weft.algebra.scalar import Expression
-from weft.kernel.columns.sketches import of_single_values
+from weft.kernel.columns.sketches.sketch_column import of_single_values
 from weft.kernel.fragments.state import partial_column
 
 TEXT = Expression("`k`", "string", ("k",))

@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weft.algebra.partial import SKETCHES, Partial
-from weft.kernel.columns import sketches
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.codes import Extremes, missing_code
 from weft.kernel.columns.operations import Array
+from weft.kernel.columns.sketches import sketch_column
 
 Stored = tuple[Any, ...]
 LIMBS = 4
@@ -48,7 +48,7 @@ def load(partial: Partial, column: pa.Array) -> Stored:
         count, mean, m2 = (_floats(column.field(i).cast(pa.float64())) for i in range(3))
         return (count, mean, m2)
     if name in SKETCHES:
-        return (sketches.from_arrow(name, column.cast(arrow_type(partial.type))),)
+        return (sketch_column.from_arrow(name, column.cast(arrow_type(partial.type))),)
     return (Extremes.of(column.cast(arrow_type(partial.type)), missing_code(name)),)
 
 
@@ -61,7 +61,7 @@ def absent(partial: Partial, length: int) -> Stored:
     if name in ("add_float", "moments"):
         return tuple(np.zeros(length) for _ in range(3 if name == "moments" else 1))
     if name in SKETCHES:
-        return (sketches.absent(name, length),)
+        return (sketch_column.absent(name, length),)
     return (Extremes.absent(length, missing_code(name), arrow_type(partial.type)),)
 
 
@@ -85,7 +85,7 @@ def _concatenated(arrays: Sequence[Any]) -> Any:
         return np.concatenate(arrays)
     if isinstance(arrays[0], (Extremes, pa.Array)):
         return Extremes.concatenated(arrays)
-    return sketches.concatenated(arrays)
+    return sketch_column.concatenated(arrays)
 
 
 def size(stored: Stored) -> int:

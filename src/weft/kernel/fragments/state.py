@@ -27,7 +27,7 @@ from weft.kernel.columns.arrow import arrow_type, factorized, single
 from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
-from weft.kernel.columns.sketches import of_single_values
+from weft.kernel.columns.sketches.sketch_column import of_single_values
 from weft.kernel.columns.sorting import ordered
 
 FRAGMENT_END: Final = "fragment_end"

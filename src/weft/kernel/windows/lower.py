@@ -20,7 +20,7 @@ from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.codes import to_arrow
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import LIMBS, Stored
-from weft.kernel.columns.sketches import SketchColumn, quantiles
+from weft.kernel.columns.sketches.sketch_column import SketchColumn, quantiles
 from weft.kernel.failure import QueryFailure
 
 _TWO_32 = 1 << 32

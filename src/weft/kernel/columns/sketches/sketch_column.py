@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from weft.kernel.columns.arrow import factorized
 from weft.kernel.columns.ranges import combine_ranges
-from weft.kernel.columns.sketch_kinds import KINDS, Kind
-from weft.kernel.columns.sketch_sets import SketchSets
+from weft.kernel.columns.sketches.sketch_kinds import KINDS, Kind
+from weft.kernel.columns.sketches.sketch_sets import SketchSets
 
 Codes = NDArray[np.int64]
 

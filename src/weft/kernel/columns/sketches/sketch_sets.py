@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from weft.kernel.columns.arrow import factorized
 from weft.kernel.columns.operations import UfuncOperation
 from weft.kernel.columns.ranges import combine_ranges
-from weft.kernel.columns.sketch_kinds import KINDS
+from weft.kernel.columns.sketches.sketch_kinds import KINDS
 
 MOST: Final = 63
 _REMEMBERED: Final = 10_000
