@@ -82,6 +82,14 @@ def test_titles_are_broken_into_lines_and_never_cut() -> None:
     assert title == "by auction, bidder, channel, price, weight"
 
 
+def test_a_name_longer_than_a_line_is_broken_and_not_cut() -> None:
+    key = "concat(channel, '" + "x" * 100 + "')"
+    sql = f"SELECT COUNT(*) AS n FROM bids GROUP BY window(ts, '1 minute'), {key}"
+    ((_, title),) = boxes(explained(sql).to_svg()).values()
+    assert "x" * 100 in title.replace(" ", "")
+    assert "…" not in title
+
+
 def test_a_query_at_the_end_of_a_chain_lights_up_all_of_it() -> None:
     (plan,) = chain().plans
     faded = 'opacity="0.22"'

@@ -161,10 +161,12 @@ class Canvas:
 
 
 def wrapped(text: str, box_width: float, size: int, bold: bool = False) -> list[str]:
-    """A text in lines that fit into a box, broken at spaces; a word too long for a line is cut.
+    """A text in lines that fit into a box, broken at spaces, and inside a word that is too long for a line.
 
     >>> wrapped("by auction, bidder, channel", 110, 14, bold=True)
     ['by auction,', 'bidder,', 'channel']
+    >>> wrapped("by a_very_long_name", 100, 14)
+    ['by', 'a_very_lo', 'ng_name']
     """
     width = box_width - 2 * _PADDING
     lines: list[str] = []
@@ -173,8 +175,20 @@ def wrapped(text: str, box_width: float, size: int, bold: bool = False) -> list[
         if lines and fit(longer, width, size, bold) == longer:
             lines[-1] = longer
         else:
-            lines.append(fit(word, width, size, bold))
+            lines += _pieces(word, width, size, bold)
     return lines or [""]
+
+
+def _pieces(word: str, width: float, size: int, bold: bool) -> list[str]:
+    """A word in pieces, each as long as a line."""
+    pieces = [""]
+    for letter in word:
+        longer = pieces[-1] + letter
+        if pieces[-1] and fit(longer, width, size, bold) != longer:
+            pieces.append(letter)
+        else:
+            pieces[-1] = longer
+    return pieces
 
 
 def fit(text: str, width: float, size: int, bold: bool = False) -> str:
