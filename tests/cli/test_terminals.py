@@ -13,7 +13,7 @@ from tests.cli.support import PER_MINUTE, on_terminal, project, weft
 from weft.catalog.store import Catalog
 from weft.cli.output import console
 from weft.cli.project.folder import load
-from weft.cli.run.stages import Stages
+from weft.cli.stages import Stages
 from weft.runtime.checkpoint.identity import open_checkpoint
 from weft.runtime.checkpoint.storage import Storage
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from weft.cli.output import first_line, is_verbose
 from weft.cli.project.folder import Project
-from weft.cli.run.stages import Stages
+from weft.cli.stages import Stages
 from weft.runtime.api.class_archive import java_options
 from weft.runtime.quiet import silence_sql_errors
 

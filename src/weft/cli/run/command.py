@@ -6,7 +6,7 @@ import typer
 
 from weft.cli.completing import Folder
 from weft.cli.output import Verbose
-from weft.cli.run.stages import Stages
+from weft.cli.stages import Stages
 
 QUARANTINED_EXIT = 3
 
