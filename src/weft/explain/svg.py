@@ -84,7 +84,7 @@ class _Placed:
     """A node with its rows."""
 
     branch: _Branch
-    title: list[str]
+    title: tuple[str, ...]
     rows: tuple[_Row, ...]
     top: float
     height: float
@@ -211,7 +211,7 @@ def _place(stream: StreamView, tree: Sequence[_Branch], top: float) -> Iterator[
             _Row(groups, first + number * (_ROW + _ROW_GAP))
             for number, groups in enumerate(together)
         )
-        yield _Placed(branch, title, rows, top, height, Shade.of(number), stream.axis)
+        yield _Placed(branch, tuple(title), rows, top, height, Shade.of(number), stream.axis)
         top += height + _NODE_GAP
 
 

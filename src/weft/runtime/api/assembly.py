@@ -96,7 +96,7 @@ class Assembly:
         self._columns: dict[str, set[str]] = {}
 
     def fallback(
-        self, record: QueryRecord, bound: Fallback, sink: Sink, trigger: dict[str, Any]
+        self, record: QueryRecord, bound: Fallback, sink: Sink, trigger: Mapping[str, Any]
     ) -> FallbackRun:
         """The run of a query that weft does not share."""
         return fallback_run(
@@ -249,7 +249,7 @@ class Assembly:
         self,
         run: Run,
         assembled: Assembled,
-        trigger: dict[str, Any],
+        trigger: Mapping[str, Any],
         spark: SparkSession,
         network: FollowerRun,
     ) -> None:
@@ -259,7 +259,7 @@ class Assembly:
         run.add_stream(stream)
         run.add_follower(FollowerRun(assembled.rows, [stream], spark))
 
-    def _stream_run(self, leader: Leader, trigger: dict[str, Any]) -> StreamRun:
+    def _stream_run(self, leader: Leader, trigger: Mapping[str, Any]) -> StreamRun:
         added = self._registry.sources[leader.name]
         order = [field.name for field in added.schema.fields]
         cached: dict[str, Any] = {}

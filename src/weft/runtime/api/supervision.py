@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ class _Started:
     """What a run was started with, and the follower of its join queries."""
 
     sink: Sink
-    trigger: dict[str, Any]
+    trigger: Mapping[str, Any]
     lease: Lease
     network: Follower
     joins: FollowerRun
@@ -68,7 +68,7 @@ class Supervisor:
                 raise RunError("ALREADY_RUNNING", owner="this process")
             self._run.finish()
 
-    def start(self, sink: Sink, trigger: dict[str, Any]) -> Run:
+    def start(self, sink: Sink, trigger: Mapping[str, Any]) -> Run:
         """Run all queries."""
         lease = Lease(self._storage)
         lease.acquire()
@@ -94,7 +94,7 @@ class Supervisor:
         finally:
             lease.release()
 
-    def _start(self, sink: Sink, trigger: dict[str, Any], lease: Lease) -> Run:
+    def _start(self, sink: Sink, trigger: Mapping[str, Any], lease: Lease) -> Run:
         run = Run(lease.release, self.sync)
         network = self._assembly.network(lease, sink, run)
         assembled = [
@@ -154,7 +154,7 @@ class Supervisor:
             self._bookkeeping.save_copy()
             self._synced = live
 
-    def _sync_fallbacks(self, run: Run, sink: Sink, trigger: dict[str, Any]) -> None:
+    def _sync_fallbacks(self, run: Run, sink: Sink, trigger: Mapping[str, Any]) -> None:
         wanted = {record.id: (record, bound) for record, bound in self._registry.fallbacks()}
         for query_id in run.fallback_ids - wanted.keys():
             run.stop_fallback(query_id)

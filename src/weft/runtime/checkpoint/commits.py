@@ -57,14 +57,14 @@ class Intent:
     plan_version: int
     watermark_before: int
     watermark: int
-    settings: dict[str, str]
+    settings: Mapping[str, str]
     publications: tuple[str, ...] = ()
     """What the step publishes for followers."""
-    editions: dict[str, Edition] = field(default_factory=dict)
+    editions: Mapping[str, Edition] = field(default_factory=dict)
     """By publication: for which queries it is."""
-    inputs: dict[str, Position] = field(default_factory=dict)
+    inputs: Mapping[str, Position] = field(default_factory=dict)
     """For a follower: by input log, the position up to which the step consumes it."""
-    tables: dict[str, str] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
     """The version of each table that the step reads."""
     format: int = FORMAT
 
@@ -78,7 +78,7 @@ class Staged:
     offsets: str
     max_event_time: int | None
     """The latest event time of all rows so far."""
-    counted: dict[str, Any]
+    counted: Mapping[str, Any]
     files: tuple[Entry, ...]
     """What the engine wrote when it read the rows."""
     published: tuple[Entry, ...] = ()
@@ -97,7 +97,7 @@ class Staged:
         return self.intent.watermark
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> Mapping[str, str]:
         return self.intent.settings
 
 
@@ -117,25 +117,25 @@ class Commit:
     plan_version: int
     watermark: int
     max_event_time: int | None
-    settings: dict[str, str]
-    inputs: dict[str, Position] = field(default_factory=dict)
-    live: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    settings: Mapping[str, str]
+    inputs: Mapping[str, Position] = field(default_factory=dict)
+    live: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     """All files that later steps may need, by kind."""
     results: tuple[Entry, ...] = ()
     """The result files of this step alone."""
     published: tuple[Entry, ...] = ()
     """The files that this step alone published for followers."""
     publications: tuple[str, ...] = ()
-    editions: dict[str, Edition] = field(default_factory=dict)
-    counted: dict[str, Any] = field(default_factory=dict)
+    editions: Mapping[str, Edition] = field(default_factory=dict)
+    counted: Mapping[str, Any] = field(default_factory=dict)
     """What this step alone counted in its rows."""
-    engine: dict[str, Any] = field(default_factory=dict)
+    engine: Mapping[str, Any] = field(default_factory=dict)
     """The engine's own part."""
-    late: dict[str, int] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
     """What came too late so far, by query: (row, window) pairs, or rows for windows of rows."""
-    statuses: dict[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, str] = field(default_factory=dict)
     """The queries that this step left out, with their errors."""
-    metrics: dict[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
     format: int = FORMAT
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -43,7 +43,7 @@ class FallbackRun:
         frame: DataFrame,
         log: FallbackLog,
         batches: Batches,
-        trigger: dict[str, Any],
+        trigger: Mapping[str, Any],
         quarantine: Callable[[str, str], None],
         *,
         tries: int,
@@ -158,7 +158,7 @@ def fallback_run(
     sink: Sink,
     owner: str,
     settings: Settings,
-    trigger: dict[str, Any],
+    trigger: Mapping[str, Any],
     quarantine: Callable[[str, str], None],
 ) -> FallbackRun:
     """A fallback's run, not started yet."""

@@ -89,7 +89,7 @@ class NetworkEngine:
         self._program: Program | None = None
         self._state: State | None = None
         """The state after the last commit, for the program; None if it must be restored."""
-        self._joined_tables: dict[str, str] = {}
+        self._joined_tables: Mapping[str, str] = {}
         """The versions of the tables in the state."""
         self._consumed = _Consumed()
 

@@ -66,9 +66,9 @@ def delta(storage: Storage, files: Sequence[Published]) -> dict[str, pa.Table]:
 class Restored:
     """All history in memory: admitted rows by relation, rows by physical join, hashes by query."""
 
-    base: dict[str, list[pa.Table]]
-    joined: dict[str, list[pa.Table]]
-    shown: dict[str, list[pa.Table]]
+    base: Mapping[str, Sequence[pa.Table]]
+    joined: Mapping[str, Sequence[pa.Table]]
+    shown: Mapping[str, Sequence[pa.Table]]
 
 
 def restored(storage: Storage, live: Live) -> Restored:

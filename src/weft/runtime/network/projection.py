@@ -6,7 +6,7 @@ match, and Spark computes the output columns on them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ class Finished:
     """The results of a step by family, what DISTINCT queries have shown with them, and the queries
     that fail on their own rows."""
 
-    families: Mapping[str, list[pa.Table]]
+    families: Mapping[str, Sequence[pa.Table]]
     shown: Mapping[str, pa.Table]
     emitted: Mapping[str, Emitted]
     failures: Mapping[str, QueryFailure]

@@ -55,11 +55,11 @@ class Retained:
     """What a step leaves: all live files by kind, the files to delete after the commit, the engine's
     own part of the commit, and totals."""
 
-    live: dict[str, tuple[Entry, ...]]
+    live: Mapping[str, tuple[Entry, ...]]
     dead: Sequence[Entry] = ()
-    section: dict[str, Any] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
-    metrics: dict[str, Any] = field(default_factory=dict)
+    section: Mapping[str, Any] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Engine(Protocol[OutcomeT]):

@@ -60,7 +60,7 @@ class Progress:
     queries: int
     where: str
     """Where the engine computed: driver or lanes."""
-    durations: dict[str, float]
+    durations: Mapping[str, float]
     unconsumed: int = 0
     """How many of the stream's steps its slowest follower has not consumed."""
 

@@ -148,7 +148,7 @@ class Stepper:
         if staged is None or self._finisher.begun:
             return
         work = StepWork(staged.batch, "data", spark, None, own_session=False)
-        work.counted, work.files = staged.counted, list(staged.files)
+        work.counted, work.files = dict(staged.counted), list(staged.files)
         work.published = list(staged.published)
         self._remove_attempts(work)
         self._finish(work, staged.intent, Origin(staged.spark_query, staged.offsets))
@@ -259,7 +259,7 @@ class Stepper:
             spark_query=origin.spark_query,
             offsets=origin.offsets,
             max_event_time=self._latest(work),
-            counted=work.counted,
+            counted=dict(work.counted),
             files=tuple(work.files),
             published=tuple(work.published),
         )
@@ -324,7 +324,7 @@ class Stepper:
             published=tuple(work.published),
             publications=intent.publications if work.kind == "data" else (),
             editions=intent.editions if work.kind == "data" else {},
-            counted=work.counted,
+            counted=dict(work.counted),
             engine=retained.section,
             late=retained.late,
             statuses=dict(work.failed),

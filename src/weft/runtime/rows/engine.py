@@ -14,7 +14,7 @@ stream may have committed rows without publishing them, and no window may span t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic
 
@@ -44,7 +44,7 @@ class Numbered:
     """Published files with rows that still wait for their number."""
     compacted: tuple[Entry, ...] = ()
     """Files with such rows that were written together from many published files."""
-    counted: dict[str, int] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)
 
 
 class RowsEngine(Generic[OutcomeT]):

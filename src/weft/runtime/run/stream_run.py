@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -31,7 +31,7 @@ class StreamRun:
         self,
         leader: Leader,
         frame: DataFrame,
-        trigger: dict[str, Any],
+        trigger: Mapping[str, Any],
         columns_in_use: Callable[[], tuple[str, ...]],
         projected: Callable[[tuple[str, ...]], None],
         idle_seconds: float,

@@ -44,7 +44,7 @@ class StepResults:
     step: str
     batch: int
     attempt: str
-    families: dict[str, pa.Table]
+    families: Mapping[str, pa.Table]
     queries: Mapping[str, Delivered]
     spark: SparkSession
 

@@ -8,7 +8,7 @@ state does not pass through the driver.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -37,8 +37,8 @@ class LaneWork:
     checkpoint: str
     stream: str
     plan_version: int
-    files: list[Entry]
-    new_files: list[Entry]
+    files: Sequence[Entry]
+    new_files: Sequence[Entry]
     before: int
     now: int
     ansi: bool

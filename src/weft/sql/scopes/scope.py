@@ -10,6 +10,7 @@ their own names.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -47,7 +48,7 @@ class Relation:
 
     qualifier: str
     columns: tuple[Column, ...]
-    by_name: dict[str, tuple[Column, ...]] = field(init=False, repr=False, compare=False)
+    by_name: Mapping[str, tuple[Column, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", _by_name(self.columns))
@@ -65,7 +66,9 @@ class Scope:
     relations: tuple[Relation, ...]
     visible: tuple[Column, ...]
     base: tuple[Field, ...]
-    _visible_by_name: dict[str, tuple[Column, ...]] = field(init=False, repr=False, compare=False)
+    _visible_by_name: Mapping[str, tuple[Column, ...]] = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_visible_by_name", _by_name(self.visible))

@@ -7,6 +7,7 @@ becomes `Opaque` Spark SQL over the same names.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -63,7 +64,7 @@ class WindowValues:
     """The window and its bounds as values of a group: times, or row numbers."""
 
     window: Typed
-    bounds: dict[str, Typed]
+    bounds: Mapping[str, Typed]
 
     @staticmethod
     def of(window: SqlType, bound: SqlType) -> WindowValues:

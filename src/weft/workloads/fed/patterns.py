@@ -6,6 +6,7 @@ that a person wants to see: who paid how much to whom in the first and the last 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,7 +36,7 @@ class Act:
     """What the demo runs: transfers as ordered files, and patterns."""
 
     stream: StoredStream
-    patterns: list[JoinSql]
+    patterns: Sequence[JoinSql]
 
 
 def act(folder: Path, records: int = RECORDS, count: int = COUNT, seed: int = 1) -> Act:
