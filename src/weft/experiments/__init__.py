@@ -1,5 +1,7 @@
-"""Experiments of the papers, as `weft reproduce` runs them: one package for each paper.
+"""Experiments of the papers, as `weft reproduce` runs them: one package for each paper, `triops/`,
+`memory/` and `argus/`.
 
 A package declares its parameters, measures, and draws; `reproduction` holds what all of them have
-in common, `papers` lists them. Measuring weft itself lives in `weft.bench`.
+in common, `papers` lists them. What only experiments use lives here. Measuring weft itself lives in
+`weft.bench`.
 """

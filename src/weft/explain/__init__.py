@@ -1,7 +1,9 @@
 """EXPLAIN: the shared plan as text, JSON and SVG.
 
-`outline` labels a plan's parts and `cost` counts its operations; `text`, `document` and `svg`
-write them. The network of join queries is the room `network`. Nothing here knows Spark.
+`outline` labels a plan's parts, with their cost, `statistics` says what is known of its stream;
+`text`, `document` and `svg` write them, with `wording`, `axis`, `paragraph` and `canvas`. The
+network of join queries is the room `network/`. Nothing here knows Spark, and no plan is chosen
+here.
 """
 
 from __future__ import annotations

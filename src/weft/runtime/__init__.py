@@ -1,7 +1,9 @@
 """Everything that knows Spark or a checkpoint.
 
-`api/` is what users touch, `run/` supervises, `protocol/` is the order of things in a step and what it
-leaves on disk, `windows/` and `rows/` are its engines, `level1/` turns rows into fragments, `planning/`
-makes plan versions, `sinks/` take results. Choosing plans and computing windows need no Spark: see
-`optimizer` and `kernel`.
+`api/` is what users touch, `queries/` are the registered queries and what they read, `run/`
+supervises; `windows/`, `rows/` and `network/` are the engines, `fallbacks/` the queries that run
+alone; `level1/` turns rows into fragments, `planning/` makes plan versions, `sinks/` take results;
+`protocol/` is the order of things in a step, `checkpoint/` what it leaves on disk. `settings`,
+`sessions`, `frames` and `quiet` are for all rooms. Choosing plans and computing windows need no
+Spark: see `optimizer` and `kernel`.
 """

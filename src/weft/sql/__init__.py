@@ -1,9 +1,13 @@
 """From SQL text to bound, canonical queries.
 
-`bind` turns one SELECT into a `weft.algebra.query.Query`, or into a `Fallback` that says why
-weft cannot share it, or raises `SqlError` with the place in the user's text. `statements`
-splits files of several queries. Nothing here knows Spark: the few types that the whitelist
-cannot tell are asked of an `Analyzer`.
+`bind` turns one SELECT into a query of the algebra, or into a `Fallback` that says why weft cannot
+share it, or raises `SqlError` with the place in the user's text. `statements` splits files of
+several queries. Nothing here knows Spark: the few types that the whitelist cannot tell are asked of
+an `Analyzer`.
+
+`reading/` makes syntax of text, `typing/` and `scopes/` say what expressions and names mean,
+`windowed/` and `joins/` bind the two kinds of queries that are shared, `binding/` decides which of
+them a text is; `fallback` is one of none.
 """
 
 from weft.sql.binding.bind import bind

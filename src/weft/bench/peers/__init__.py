@@ -1,3 +1,4 @@
-"""What weft is compared with, on the same rows: `plain_spark`, `flink` (with the job that it runs), and
-`floor`, one scan and a count. What is measured, and how, is in `bench` and `bench.measuring`.
+"""What weft is compared with, on the same rows: `plain_spark`, `flink` (with `flink_job`, which it
+runs), `floor`, one scan and a count, and `in_full`, every join query over all data. What is
+measured, and how, is in `bench` and `bench.measuring`.
 """

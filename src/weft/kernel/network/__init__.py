@@ -1,9 +1,9 @@
 """The query network in the kernel: new matches of many join queries, from new rows and history.
 
-`program` compiles a plan to physical nodes, `step` computes a step of it, `passing` is what the rows of a
-node go through. Conditions are in `conditions/` and `members`; joins in `keys`, `candidates`, `history`
-and `expiry`; what queries show in `output` and `distinct`. No Spark, no files: rows come and go as Arrow
-tables.
+`program` compiles a plan to physical nodes, `step` computes a step of it on `rows`, `passing` is what
+the rows of a node go through, `state` what is kept between steps. Conditions are in `conditions/` and
+`members`; joins in `keys`, `candidates`, `history` and `expiry`; what queries show in `output` and
+`distinct`. No Spark, no files: rows come and go as Arrow tables.
 """
 
 from weft.kernel.network.passing import Counters, Limits

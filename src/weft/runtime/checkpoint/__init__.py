@@ -1,5 +1,7 @@
-"""What is on disk: files put in place whole, the lease, the log of a stepper and its commits.
+"""What is on disk: `storage` puts files in place whole, `lease` says who may write, `identity`
+whose checkpoint it is, `log` holds the steps of a stepper, `commits` what a step leaves in it.
+`spark_checkpoint` looks at Spark's own checkpoint of a stream, which is never written here.
+`failpoints` are the places at which tests crash a run.
 
-Nothing here runs a step: `protocol/` does, and knows what the files mean to a run. Spark's own checkpoint
-of a stream is looked at here, and never written.
+Nothing here runs a step: `protocol/` does, and knows what the files mean to a run.
 """

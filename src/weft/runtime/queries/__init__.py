@@ -1,5 +1,7 @@
-"""Registered queries and what they read: streams, tables, binding, and the rules of Spark for queries
-that run alone.
+"""Registered queries and what they read.
 
-What users call is in `api/`; what runs the queries is in `run/` and `fallbacks/`.
+`registry` has the queries bound, `live` those that the catalog has now, `sources` the streams and
+tables. `analyzer` asks Spark for types, `session` says what the session's settings mean for SQL,
+`streaming_rules` applies Spark's rules to queries that run alone. What users call is in `api/`;
+what runs the queries is in `run/` and `fallbacks/`.
 """

@@ -1,1 +1,4 @@
-"""Supervision: Spark queries, the threads that watch them, queries that run alone."""
+"""Supervision: `run` is what users hold, `stream_run` one Spark query with the thread that watches
+it, `follower_run` the thread of a follower. What a step does is the protocol's; queries that run
+alone are in `fallbacks/`.
+"""
