@@ -54,6 +54,8 @@ MESSAGES: dict[str, str] = {
     "the limit is {most:,}",
     # an aggregate tree
     "BAD_TREE": "{detail}",
+    # early and late plans of an aggregation join
+    "BAD_QEP": "{detail}",
     # running
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
     "UNKNOWN_SETTING": "there is no {name} '{value}'; choose one of {known}",
@@ -190,6 +192,12 @@ class TreeError(WeftError):
     """Group-bys that no aggregate tree can be planned for."""
 
     kind = "tree"
+
+
+class QepError(WeftError):
+    """An aggregation join whose early and late plans cannot be priced."""
+
+    kind = "qep"
 
 
 class CheckpointError(WeftError):
