@@ -29,6 +29,7 @@ COMMANDS = {
     "results": "weft.cli.results:results",
     "plan": "weft.cli.papers.plan:plan",
     "tree": "weft.cli.papers.tree:tree",
+    "qep": "weft.cli.papers.qep:qep",
     "doctor": "weft.cli.doctor:doctor",
     "demo": "weft.cli.demo.command:main",
     "bench": "weft.cli.bench:bench",

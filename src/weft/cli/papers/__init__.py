@@ -1,4 +1,5 @@
-"""The commands about the papers: `plan`, `tree` and `reproduce`. None needs a project.
+"""The commands about the papers: `plan`, `tree`, `qep` and `reproduce`. None needs a project.
 
-`window_table` and `tree_input` read the files of the first two and say what is wrong with them.
+`window_table`, `tree_input` and `qep_input` read the files of the first three and say what is wrong
+with them; `json_input` is what the last two have in common.
 """
