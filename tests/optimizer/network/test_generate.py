@@ -12,12 +12,16 @@ from tests.support.networks import (
     Row,
     direct_rows,
     join_queries,
+    join_query,
+    linear,
+    literal,
     network_rows,
     relation_rows,
 )
 
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.predicates.predicate_set import all_of
 from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
 from weft.optimizer.network.estimate import HeuristicEstimate
 from weft.optimizer.network.generate import with_queries
@@ -124,6 +128,24 @@ def test_every_query_gets_its_rows_whatever_is_added_and_dropped(
         ids |= fresh
         expected = {query.id: direct_rows(query, relations) for query in plan.queries}
         assert network_rows(plan, relations) == expected
+
+
+def test_a_selection_that_lost_its_child_is_still_there_for_the_query_being_added() -> None:
+    """Of the second query's two selections the weaker one gets the first query's below it, and loses it
+    to the stronger one before their join is made."""
+    one = linear(b0=1)
+    first = all_of([literal(linear(a0=1), 1, None), literal(one, 1, 1)])
+    second = all_of([literal(one, 1, 1), literal(linear(a2=1), 0, None)])
+    queries = [join_query(f"q@{n}", "FFF", asked) for n, asked in enumerate((first, second))]
+    options = OPTIONS["rerouting"]
+    plan = with_queries(NetworkPlan(0), queries, [], STREAMS, ScanIndex(), options, ESTIMATE)
+    check_invariants(plan)
+    relations: dict[str, list[Row]] = {
+        "F": [{"a": 0, "b": 1, "c": 0}, {"a": 1, "b": 1, "c": 0}, {"a": None, "b": 2, "c": 0}]
+    }
+    expected = {query.id: direct_rows(query, relations) for query in queries}
+    assert network_rows(plan, relations) == expected
+    assert all(expected.values())
 
 
 @settings(max_examples=20)

@@ -56,6 +56,8 @@ class Network:
         self._sizes: dict[str, float] = {}
         self._joins: dict[tuple[str, str, frozenset[OrPredicate]], dict[str, None]] = {}
         self._changed: set[str] = set()
+        self._left: dict[str, None] = {}
+        """Nodes that a child was taken from: perhaps nobody needs them any more."""
         for node in plan.nodes:
             self._attach(node)
         for feed in plan.feeds:
@@ -157,7 +159,8 @@ class Network:
 
     def become_selection(self, node: str, parent: str, predicates: PredicateSet) -> None:
         """Take a node's rows from a selection on another parent. They must be the same rows. All nodes
-        below it come from other ancestors then, so they are looked up in other places."""
+        below it come from other ancestors then, so they are looked up in other places. The parents of
+        before stay until `release_left`: the query that is being added may be about to use them."""
         old = self._nodes[node]
         columns = self._columns(node)
         moved = replace(old, kind="selection", parents=(parent,), predicates=predicates)
@@ -181,8 +184,13 @@ class Network:
         for name in below:
             self._locate(self._nodes[name])
         self.index.add(Entry(self._nodes[name], self._places[name]) for name in below)
-        for above in dict.fromkeys(old.parents):
-            self.release(above)
+        self._left.update(dict.fromkeys(old.parents))
+
+    def release_left(self) -> None:
+        """Remove nodes that lost a child and that nobody needs."""
+        for node in self._left:
+            self.release(node)
+        self._left.clear()
 
     def _make_room(self, parent: str, child: str) -> None:
         """Let a selection come after its parent: in the middle between the parent's parent and the

@@ -67,6 +67,7 @@ def add_query(network: Network, query: JoinQuery, options: Options) -> None:
     final = addition.selected(part, always=True)
     slots = tuple(final.inputs.index(i) for i in range(len(query.inputs)))
     network.feed(query, final.node, slots)
+    network.release_left()
 
 
 class _Addition:
