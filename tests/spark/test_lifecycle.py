@@ -151,7 +151,9 @@ def test_a_run_that_fails_on_a_full_disk_says_so_and_gives_back_its_lease(
     own = session(spark)
     w = opened(own, tmp_path)
     w.register("q", COUNTS)
-    w.register("plain", "SELECT k, v FROM s WHERE v > 0")
+    w.register("filtered", "SELECT k, v FROM s WHERE v > 0")
+    alone = w.register("alone", "SELECT k, transform(array(v), x -> x)[0] AS v FROM s")
+    assert alone.status == "fallback"
     put_rows(tmp_path / "input", 0, [(1, "a", 1), (30, "a", 1)])
     with monkeypatch.context() as patched:
         patched.setattr(Storage, "_write_temporary", disk_full)
@@ -167,6 +169,7 @@ def test_a_run_that_fails_on_a_full_disk_says_so_and_gives_back_its_lease(
     assert wait_until(lambda: not run.isActive)
     w.start(availableNow=True).awaitTermination()
     assert rows_of(w, "q") == [("a", 1), ("a", 1)]
+    assert rows_of(w, "filtered") == [("a", 1)] * 3
     w.close()
 
 
