@@ -171,6 +171,27 @@ def test_settings_that_change_the_meaning_of_sql_are_refused_by_name(
     assert [(query.name, query.status) for query in w.queries] == [("before", "active")]
 
 
+def test_changes_as_one_are_read_by_one_session(spark: SparkSession, tmp_path: Path) -> None:
+    own = session(spark)
+    w = streams(own, tmp_path)
+    with setting(own, "spark.sql.ansi.enabled", "false"), w.changes():
+        w.register("before", "SELECT k FROM bids")
+
+    def changed_amid() -> None:
+        with w.changes():
+            w.register("one", "SELECT k FROM bids")
+            own.conf.set("spark.sql.ansi.enabled", "false")
+
+    with pytest.raises(weft.WeftError) as refused:
+        changed_amid()
+    assert refused.value.error_class == "SESSION_SETTING"
+    own.conf.set("spark.sql.ansi.enabled", "true")
+    assert [query.name for query in w.queries] == ["before"]
+    with setting(own, "spark.sql.caseSensitive", "true"), w.changes():
+        w.drop("before")
+    assert w.queries == []
+
+
 def test_double_quotes_hold_names_where_the_session_says_so(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from weft.errors import CheckpointError
@@ -42,22 +43,43 @@ def stored_names() -> Mapping[str, type]:
 
 
 def encode(value: Any) -> Any:
-    """A JSON-ready form of an algebra value."""
-    if is_dataclass(value) and not isinstance(value, type):
-        name = _name_by_class.get(type(value))
-        if name is None:
-            raise TypeError(f"{type(value).__qualname__} has no name in weft.algebra.stored")
-        return {
-            "is": name,
-            **{f.name: encode(getattr(value, f.name)) for f in fields(value) if f.init},
-        }
+    """A JSON-ready form of an algebra value. What occurs several times in it is encoded once, and is one
+    object in the form, too."""
+    return _encoded(value, {})
+
+
+def _encoded(value: Any, known: dict[int, Any]) -> Any:
+    if isinstance(value, (str, int)) or value is None:
+        return value
     if isinstance(value, (list, tuple)):
-        return [encode(item) for item in value]
+        return [_encoded(item, known) for item in value]
+    form = known.get(id(value))
+    if form is not None:
+        return form
+    if is_dataclass(value) and not isinstance(value, type):
+        form = {"is": _name_of(type(value))}
+        for name in _stored_fields(type(value)):
+            form[name] = _encoded(getattr(value, name), known)
+        known[id(value)] = form
+        return form
     if isinstance(value, Mapping):
-        return {"is": _MAPPING, "items": [[encode(k), encode(v)] for k, v in value.items()]}
+        items = [[_encoded(k, known), _encoded(v, known)] for k, v in value.items()]
+        return {"is": _MAPPING, "items": items}
     if isinstance(value, float) and value != value:
         return {"is": _FLOAT, "value": "nan"}
     return value
+
+
+def _name_of(cls: type) -> str:
+    name = _name_by_class.get(cls)
+    if name is None:
+        raise TypeError(f"{cls.__qualname__} has no name in weft.algebra.stored")
+    return name
+
+
+@lru_cache(maxsize=1024)
+def _stored_fields(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls) if field.init)
 
 
 def decode(value: Any) -> Any:

@@ -7,6 +7,7 @@ no translation at the border to Spark and reads well in plans and errors.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 SqlType = str
@@ -36,6 +37,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 MAX_PRECISION: Final = 38
 
 
+@lru_cache(maxsize=1024)
 def decimal_parameters(type_: SqlType) -> tuple[int, int] | None:
     """Precision and scale of a decimal type, None for any other type.
 

@@ -32,6 +32,12 @@ __all__ = ["ACTIVE", "FALLBACK", "QUARANTINED", "REJECTED", "Catalog", "QueryRec
 
 ACTIVE, FALLBACK, QUARANTINED, REJECTED = "active", "fallback", "quarantined", "rejected"
 
+_ADD_QUERY = sa.insert(_queries)
+_LIVE_NAMED = sa.select(_queries.c.change).where(
+    _queries.c.name == sa.bindparam("name"), _queries.c.dropped.is_(None)
+)
+_NEXT_REVISION = sa.update(_about).values(revision=_about.c.revision + 1)
+
 
 @dataclass(frozen=True)
 class QueryRecord:
@@ -143,7 +149,7 @@ class Catalog:
         with self._database.writing() as connection:
             self.check_free(name)
             try:
-                key = connection.execute(sa.insert(_queries).values(**row)).inserted_primary_key
+                key = connection.execute(_ADD_QUERY, row).inserted_primary_key
             except IntegrityError as error:  # another process was faster
                 raise _taken(name) from error
             _count_change(connection)
@@ -153,8 +159,9 @@ class Catalog:
     def check_free(self, name: str) -> None:
         """Refuse a name that is malformed or that a live query has."""
         check_name(name, "query")
-        if any(self._select(_queries.c.name == name, _queries.c.dropped.is_(None))):
-            raise _taken(name)
+        with self._database.reading() as connection:
+            if connection.execute(_LIVE_NAMED, {"name": name}).first() is not None:
+                raise _taken(name)
 
     def drop_query(self, name: str) -> QueryRecord:
         with self._database.writing() as connection:
@@ -241,7 +248,7 @@ class Catalog:
 
 
 def _count_change(connection: Connection) -> None:
-    connection.execute(sa.update(_about).values(revision=_about.c.revision + 1))
+    connection.execute(_NEXT_REVISION)
 
 
 def _put(connection: Connection, table: sa.Table, key: str, **row: Any) -> None:

@@ -51,10 +51,7 @@ def check(
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     verbose: Verbose = False,
 ) -> None:
-    """Parse and bind everything, and print all errors.
-
-    Each error has its place. Exit code 1 if there are any; nothing is changed.
-    """
+    """Parse and bind everything, print all errors with their places; exit 1 if there are any."""
     verdict = verdict_of(folder)
     if as_json:
         print_json(verdict.to_json())

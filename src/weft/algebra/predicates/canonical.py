@@ -21,6 +21,7 @@ Nothing is refused. Time: quadratic in the number of conditions.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from weft.algebra.condition.values import ALL, NOT_NULL, Values, union
@@ -45,6 +46,8 @@ _FALSE: Final[Outcomes] = frozenset({False})
 _NULL: Final[Outcomes] = frozenset({None})
 _NOT_NULL: Final[Outcomes] = _TRUE | _FALSE
 _ANY: Final[Outcomes] = _NOT_NULL | _NULL
+_REMEMBERED: Final = 1 << 16
+"""How many comparisons are kept. Queries of one application share most of theirs."""
 
 
 def predicate_set(scalar: Scalar) -> PredicateSet:
@@ -180,6 +183,7 @@ def _case(call: Call, outcomes: Outcomes) -> Formula:
     return AllOf((AnyOf(chosen, call, outcomes), AnyOf(otherwise, call, outcomes)))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _comparison(call: Call, outcomes: Outcomes) -> Formula:
     left, right = call.arguments
     for operand, other in ((left, right), (right, left)):
@@ -190,6 +194,7 @@ def _comparison(call: Call, outcomes: Outcomes) -> Formula:
     return _decided(call, compared(call.operator, left, right), outcomes)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _membership(call: Call, outcomes: Outcomes) -> Formula:
     """IN: equal to one of the items; NULL if it is none of them and one of them is NULL."""
     operand, *items = call.arguments

@@ -19,6 +19,7 @@ from typing import Final
 
 from weft.algebra.condition import Bound, Interval, Values, constant, constant_sql, is_point
 from weft.algebra.condition.values import ALL, NO_POINT, NOT_NULL, NOTHING, clipped, point
+from weft.algebra.frozen import hashed_once
 from weft.algebra.predicates.subject import (
     COMPARE,
     DATE,
@@ -51,6 +52,7 @@ _TRUTHS: Final = {
 }
 
 
+@hashed_once
 @dataclass(frozen=True)
 class LiteralPredicate:
     """True exactly where the subject's value is in `values`; NULL is a value like any other. What
@@ -68,7 +70,17 @@ class LiteralPredicate:
         """The columns that it reads."""
         return subject_names(self.subject)
 
-    @property
+    @cached_property
+    def first_name(self) -> str:
+        """The first column that it reads in the order of names, empty if there is none."""
+        return min(self.names, default="")
+
+    @cached_property
+    def strict_names(self) -> frozenset[str]:
+        """The columns without which its subject is NULL."""
+        return strict_names(self.subject)
+
+    @cached_property
     def left(self) -> str:
         """The left expression of ARGUS' triple: equal for equal subjects."""
         return subject_sql(self.subject)
@@ -94,7 +106,7 @@ class LiteralPredicate:
             return other.values.null or (
                 not self.values.null
                 and is_plain_column(other.subject)
-                and other.names <= strict_names(self.subject)
+                and other.names <= self.strict_names
             )
         return self.values.empty
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from weft.algebra.condition.values import ALL, NOT_NULL, NOTHING, Values, intersection, union
-from weft.algebra.predicates.literal import LiteralPredicate, strict_names
+from weft.algebra.frozen import hashed_once
+from weft.algebra.predicates.literal import LiteralPredicate
 from weft.algebra.predicates.subject import (
     COMPARE,
     Linear,
@@ -25,7 +26,12 @@ from weft.algebra.predicates.subject import (
 )
 from weft.algebra.scalar import Call, Ref, Scalar
 
+_REMEMBERED: Final = 1 << 16
+"""How many results are kept. Queries of one application share most of their conditions."""
+_REMEMBERED_PAIRS: Final = 1 << 18
 
+
+@hashed_once
 @dataclass(frozen=True)
 class OrPredicate:
     """A disjunction of literals: one for each subject, sorted. Made by `any_of`. One without literals
@@ -46,27 +52,47 @@ class OrPredicate:
         texts = [literal.sql for literal in self.literals]
         return texts[0] if len(texts) == 1 else f"({' OR '.join(texts) or 'false'})"
 
+    @cached_property
+    def _sorted_slots(self) -> tuple[int, ...]:
+        return tuple(sorted(self.slots))
+
     def implies(self, other: OrPredicate) -> bool:
-        # Plain loops: this is asked for many thousands of pairs when a query is added to a network.
-        for mine in self.literals:
-            for theirs in other.literals:
-                if mine.implies(theirs):
-                    break
-            else:
-                return False
-        return True
+        return self is other or _implies(self, other)
 
     def moved(self, slots: Mapping[int, int]) -> OrPredicate:
         """The same OR predicate after its slots have moved, no two of them to the same one."""
-        literals = [literal.moved(slots) for literal in self.literals]
-        if len(literals) > 1:
-            literals.sort(key=lambda literal: literal.sql)
-        return OrPredicate(tuple(literals))
+        places = tuple([slots[slot] for slot in self._sorted_slots])
+        return self if places == self._sorted_slots else _moved(self, places)
+
+
+@lru_cache(maxsize=_REMEMBERED_PAIRS)
+def _implies(one: OrPredicate, other: OrPredicate) -> bool:
+    """Whether each literal of one implies a literal of the other."""
+    return all(any(mine.implies(theirs) for theirs in other.literals) for mine in one.literals)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _moved(predicate: OrPredicate, places: tuple[int, ...]) -> OrPredicate:
+    """An OR predicate whose slots, in their order, have moved to these."""
+    slots = dict(zip(sorted(predicate.slots), places, strict=True))
+    literals = [literal.moved(slots) for literal in predicate.literals]
+    if len(literals) == 1:
+        return alone(literals[0])
+    return OrPredicate(tuple(sorted(literals, key=lambda literal: literal.sql)))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def alone(literal: LiteralPredicate) -> OrPredicate:
+    """A literal as an OR predicate."""
+    return OrPredicate(() if literal.values.empty else (literal,))
 
 
 def any_of(literals: Iterable[LiteralPredicate]) -> OrPredicate:
     """The disjunction of literals; those on one subject become one. If one of them is always true, it
     stands alone."""
+    literals = tuple(literals)
+    if len(literals) == 1:
+        return alone(literals[0])
     by_subject: dict[Subject, list[LiteralPredicate]] = {}
     for literal in literals:
         by_subject.setdefault(literal.subject, []).append(literal)
@@ -78,7 +104,7 @@ def any_of(literals: Iterable[LiteralPredicate]) -> OrPredicate:
     ]
     for literal in merged:
         if literal.values == ALL:
-            return OrPredicate((literal,))
+            return alone(literal)
     possible = [literal for literal in merged if not literal.values.empty]
     kept = [
         literal
@@ -88,6 +114,7 @@ def any_of(literals: Iterable[LiteralPredicate]) -> OrPredicate:
     return OrPredicate(tuple(sorted(kept, key=lambda literal: literal.sql)))
 
 
+@hashed_once
 @dataclass(frozen=True)
 class PredicateSet:
     """A conjunction of OR predicates: sorted, none implied by another. Made by `all_of`."""
@@ -129,22 +156,27 @@ class PredicateSet:
                     by_name.setdefault(name, []).append(predicate)
         return by_name
 
+    @cached_property
+    def _members(self) -> frozenset[OrPredicate]:
+        return frozenset(self.predicates)
+
     def implies(self, other: PredicateSet) -> bool:
         return self.never or all(map(self.implies_one, other.predicates))
 
     def implies_one(self, weaker: OrPredicate) -> bool:
         """Whether one of the OR predicates implies another one."""
-        if self.never:
+        if self.never or weaker in self._members:
             return True
         for literal in weaker.literals:
-            for predicate in self._by_name.get(min(literal.names, default=""), ()):
+            for predicate in self._by_name.get(literal.first_name, ()):
                 if predicate.implies(weaker):
                     return True
         return False
 
     def within(self, slots: Collection[int]) -> PredicateSet:
         """The OR predicates that read these slots only."""
-        return PredicateSet(tuple(p for p in self.predicates if p.slots <= set(slots)))
+        allowed = frozenset(slots)
+        return PredicateSet(tuple(p for p in self.predicates if p.slots <= allowed))
 
     def beyond(self, given: PredicateSet) -> PredicateSet:
         """What remains to be tested on rows that pass `given`."""
@@ -159,6 +191,8 @@ class PredicateSet:
         return PredicateSet(tuple(sorted(predicates, key=lambda predicate: predicate.sql)))
 
     def __and__(self, other: PredicateSet) -> PredicateSet:
+        if not self.predicates or not other.predicates:
+            return self if self.predicates else other
         return all_of((*self.predicates, *other.predicates))
 
 
@@ -173,11 +207,11 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
     nulls = _Nulls(frozenset(), frozenset())
     several = list(dict.fromkeys(one for given in predicates for one in _by_columns(given)))
     while True:
-        alone = [predicate for predicate in several if len(predicate.literals) < 2]
-        if not alone:
+        certain = [predicate for predicate in several if len(predicate.literals) < 2]
+        if not certain:
             break
         several = [predicate for predicate in several if len(predicate.literals) > 1]
-        for predicate in alone:
+        for predicate in certain:
             if not predicate.literals:
                 return NEVER
             _restrict(single, predicate.literals[0])
@@ -187,12 +221,12 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
             if single[subject].values.empty:
                 return NEVER
         several = list(dict.fromkeys(_possible(one, single, nulls) for one in several))
-    alone = [OrPredicate((one,)) for one in single.values() if not nulls.make_true(one)]
+    certain = [alone(one) for one in single.values() if not nulls.make_true(one)]
     kept: list[OrPredicate] = []
     for predicate in sorted(several, key=lambda predicate: len(predicate.literals)):
         if not any(other.implies(predicate) for other in kept):
             kept.append(predicate)
-    return PredicateSet(tuple(sorted((*alone, *kept), key=lambda predicate: predicate.sql)))
+    return PredicateSet(tuple(sorted((*certain, *kept), key=lambda predicate: predicate.sql)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +245,7 @@ class _Nulls:
             if is_plain_column(literal.subject):
                 always |= literal.names if not literal.values.intervals else set()
             elif not literal.values.null:
-                never |= strict_names(literal.subject)
+                never |= literal.strict_names
         return cls(frozenset(never), frozenset(always))
 
     def make_true(self, literal: LiteralPredicate) -> bool:
@@ -227,7 +261,7 @@ class _Nulls:
         if self.make_true(literal):
             return LiteralPredicate(literal.subject, ALL)
         if not values.null:
-            impossible = not self.always.isdisjoint(strict_names(literal.subject))
+            impossible = not self.always.isdisjoint(literal.strict_names)
             return LiteralPredicate(literal.subject, NOTHING) if impossible else literal
         if is_plain_column(literal.subject) and literal.names <= self.never:
             return LiteralPredicate(literal.subject, Values(values.intervals))

@@ -22,7 +22,7 @@ from typing import Final
 from weft.algebra.condition.values import NOT_NULL, Bound, Interval, Values, union, united
 from weft.algebra.predicates.linear import quotient
 from weft.algebra.predicates.literal import LiteralPredicate, clipped_for, holds
-from weft.algebra.predicates.predicate_set import NEVER, OrPredicate, PredicateSet, all_of
+from weft.algebra.predicates.predicate_set import NEVER, PredicateSet, all_of, alone
 from weft.algebra.predicates.ranges import UNBOUNDED, hull, range_of
 from weft.algebra.predicates.subject import COMPARE, Linear, Subject, subject_of
 from weft.algebra.scalar import Call, Literal, Scalar
@@ -55,9 +55,7 @@ def inferred(predicates: PredicateSet, slots: int) -> PredicateSet:
             break
     if not hidden:
         return predicates
-    selections = [
-        OrPredicate((LiteralPredicate(subject, values),)) for subject, values in hidden.items()
-    ]
+    selections = [alone(LiteralPredicate(subject, values)) for subject, values in hidden.items()]
     return all_of((*predicates.predicates, *selections))
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Generator, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,16 +57,6 @@ class Soak:
 
     def run(self, minutes: float, every: float) -> list[Sample]:
         """Run for so many minutes, with a sample every so many seconds."""
-        samples: list[Sample] = []
-        with closing(self.watch(every)) as watched:
-            for sample in watched:
-                samples.append(sample)
-                if sample.minutes + every / 60 > minutes:
-                    break
-        return samples
-
-    def watch(self, every: float) -> Generator[Sample]:
-        """Run until the samples are closed, with one every so many seconds."""
         w = weft.Weft(self.spark, self.checkpoint)
         w.add_stream(_STREAM, self._events(), time="ts", watermark=_WATERMARK)
         with w.changes():
@@ -76,26 +64,28 @@ class Soak:
                 w.register(name, sql)
         running = w.start(processingTime="0 seconds")
         try:
-            yield from self._samples(w, running, every)
+            return self._watch(w, running, minutes, every)
         finally:
             running.stop()
 
-    def _samples(self, w: weft.Weft, running: weft.Run, every: float) -> Iterator[Sample]:
-        started = changed = sampled = time.monotonic()
+    def _watch(self, w: weft.Weft, running: weft.Run, minutes: float, every: float) -> list[Sample]:
+        started = time.monotonic()
+        samples: list[Sample] = []
         extra: deque[str] = deque()
+        changed = sampled = started
         number = 0
-        while not running.awaitTermination(0.2):
-            now = time.monotonic()
+        while (now := time.monotonic()) - started < minutes * 60:
+            if running.awaitTermination(0.2):
+                raise RuntimeError("the run ended by itself")
             if now - changed >= CHANGE_SECONDS:
                 changed = now
                 number += 1
                 self._change(w, extra, number)
             if now - sampled >= every:
                 sampled = now
-                sample = self._sample(w, running, (now - started) / 60)
-                self.say(_line(sample))
-                yield sample
-        raise RuntimeError("the run ended by itself")
+                samples.append(self._sample(w, running, (now - started) / 60))
+                self.say(_line(samples[-1]))
+        return samples
 
     def _events(self) -> DataFrame:
         source = (

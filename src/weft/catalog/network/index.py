@@ -17,7 +17,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from weft.algebra import codec
@@ -35,6 +34,7 @@ from weft.catalog.network.literals import (
 )
 from weft.catalog.network.lookups import Asked, Direction, Hit, Kind, hits
 from weft.catalog.network.record import node_rows, record
+from weft.catalog.network.statements import insertion
 from weft.catalog.network.subsumption import implied_sets, implying_sets
 from weft.optimizer.network.index import Entry, Probe, fingerprint
 
@@ -138,7 +138,8 @@ class CatalogIndex:
         with self._database.writing() as connection:
             self._begin_change(connection)
             for table, of_table in rows.items():
-                _insert(connection, table, of_table)
+                if of_table:
+                    insertion(table, connection.dialect).execute_many(connection, of_table)
 
     def remove(self, nodes: Collection[str]) -> None:
         with self._database.writing() as connection:
@@ -311,10 +312,3 @@ def _literal(body: str) -> LiteralPredicate:
 
 def _chunks(names: Sequence[str]) -> Iterable[Sequence[str]]:
     return (names[start : start + _MANY] for start in range(0, len(names), _MANY))
-
-
-def _insert(connection: Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
-    """Write rows; those that are there already are equal."""
-    if rows:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        connection.execute(dialect.insert(table).on_conflict_do_nothing(), rows)

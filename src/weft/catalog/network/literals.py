@@ -17,7 +17,6 @@ from weft.algebra import codec
 from weft.algebra.condition import Bound, Values
 from weft.algebra.condition.values import NOT_NULL, is_point
 from weft.algebra.predicates import LiteralPredicate, OrPredicate
-from weft.algebra.predicates.literal import strict_names
 from weft.algebra.query import quote
 
 _TEXT_BYTES = 6
@@ -53,18 +52,19 @@ def range_of(literal: LiteralPredicate) -> Range:
     return Range(_subject(literal.left), low, high, int(literal.values.null))
 
 
-def weaker_ranges(predicate: OrPredicate) -> list[Range]:
+@lru_cache(maxsize=1 << 16)
+def weaker_ranges(predicate: OrPredicate) -> tuple[Range, ...]:
     """Where literals are found that an OR predicate may imply. Each of its literals must imply one, so
     the first one leads to all. A literal also implies that the columns it reads are not NULL."""
     if not predicate.literals:
-        return [NEVER]
+        return (NEVER,)
     literal = predicate.literals[0]
     ranges = [range_of(literal)]
     if not literal.values.null:
         low, high = bounds(NOT_NULL)
-        for name in strict_names(literal.subject):
+        for name in literal.strict_names:
             ranges.append(Range(_subject(quote(name)), low, high, 0))
-    return ranges
+    return tuple(ranges)
 
 
 def bounds(values: Values) -> tuple[float, float]:
@@ -107,7 +107,7 @@ def literal_rows(or_id: str, scope: str, predicate: OrPredicate | None) -> list[
             "position": position,
             "scope": scope,
             "left": literal.left if literal else "",
-            "body": codec.dumps(literal) if literal else "",
+            "body": _body(literal) if literal else "",
             **of_literal._asdict(),
             **_operator_and_right(literal),
         }
@@ -115,6 +115,11 @@ def literal_rows(or_id: str, scope: str, predicate: OrPredicate | None) -> list[
             zip(literals or [None], ranges_of(predicate), strict=True)
         )
     ]
+
+
+@lru_cache(maxsize=1 << 14)
+def _body(literal: LiteralPredicate) -> str:
+    return codec.dumps(literal)
 
 
 def _operator_and_right(literal: LiteralPredicate | None) -> dict[str, str]:

@@ -13,10 +13,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Dialect
-from sqlalchemy.sql.compiler import SQLCompiler
 
 from weft.catalog.network import tables
 from weft.catalog.network.literals import Range
+from weft.catalog.network.statements import Statement, compiled
 
 NEAREST: Final = 12
 """How many literals are looked at for one range."""
@@ -51,7 +51,7 @@ def hits(
     for start in range(0, len(asked), _SIZES[-1]):
         chunk = asked[start : start + _SIZES[-1]]
         size = next(size for size in _SIZES if size >= len(chunk))
-        compiled = _compiled(connection.dialect, kind, direction, size)
+        statement = _statement(connection.dialect, kind, direction, size)
         values: dict[str, Any] = {}
         for number in range(size):
             scope = chunk[number].scope if number < len(chunk) else ""
@@ -63,20 +63,14 @@ def hits(
                 f"high{number}": wanted.high,
                 f"null{number}": wanted.null_passes,
             }
-        parameters: Any = compiled.construct_params(values)
-        if compiled.positional:
-            parameters = tuple(parameters[name] for name in compiled.positiontup or ())
-        for number, predicate_set, node in connection.exec_driver_sql(compiled.string, parameters):
+        for number, predicate_set, node in statement.rows(connection, values):
             yield Hit(chunk[number].probe, predicate_set, node)
 
 
 @lru_cache(maxsize=64)
-def _compiled(dialect: Dialect, kind: Kind, direction: Direction, size: int) -> SQLCompiler:
+def _statement(dialect: Dialect, kind: Kind, direction: Direction, size: int) -> Statement:
     nearest = [_nearest(number, kind, direction) for number in range(size)]
-    statement = nearest[0] if size == 1 else sa.union_all(*nearest)
-    compiled = statement.compile(dialect=dialect)
-    assert isinstance(compiled, SQLCompiler)
-    return compiled
+    return compiled(nearest[0] if size == 1 else sa.union_all(*nearest), dialect)
 
 
 def _nearest(number: int, kind: Kind, direction: Direction) -> sa.Select[Any]:

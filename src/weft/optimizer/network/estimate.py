@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from typing import Final, Protocol
 
@@ -70,6 +71,8 @@ class HeuristicEstimate:
             measured = self.share_of.get((relations[slot], literal.moved({slot: 0}).sql))
             if measured is not None:
                 return measured
+        if not self.distinct_of:
+            return values_share(literal.values, ASSUMED_DISTINCT)
         distinct = max(
             (
                 self.distinct_of.get((relations[slot_of(name)], plain_name(name)), ASSUMED_DISTINCT)
@@ -80,6 +83,7 @@ class HeuristicEstimate:
         return values_share(literal.values, distinct)
 
 
+@lru_cache(maxsize=1 << 16)
 def values_share(values: Values, distinct: float) -> float:
     """The share of rows whose value is in a set, of an attribute with so many values.
 

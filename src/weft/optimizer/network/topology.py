@@ -57,7 +57,10 @@ def topology(node: NetworkNode, parents: Sequence[Topology], left_slots: int) ->
 
 def joined(*sets: PredicateSet) -> PredicateSet:
     """The conjunction of several predicate sets."""
-    return all_of(predicate for predicates in sets for predicate in predicates.predicates)
+    conditions = [predicates for predicates in sets if predicates.predicates]
+    if len(conditions) == 1:
+        return conditions[0]
+    return all_of(predicate for predicates in conditions for predicate in predicates.predicates)
 
 
 def equality_keys(predicates: PredicateSet, left_slots: int) -> frozenset[OrPredicate]:

@@ -219,7 +219,7 @@ class Weft:
             self._require_open()
             inherited = dict(self._inherited)
             try:
-                with self._catalog.transaction():
+                with self._catalog.transaction(), self._registry.one_session():
                     yield
             except BaseException:
                 self._inherited = inherited

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -27,7 +28,7 @@ from weft.runtime.checkpoint.commits import Edition
 from weft.runtime.checkpoint.log import Plan
 from weft.runtime.queries.analyzer import SparkAnalyzer
 from weft.runtime.queries.live import LiveQueries
-from weft.runtime.queries.session import sql_session
+from weft.runtime.queries.session import SqlSessions
 from weft.runtime.queries.sources import StreamSource, fallback_frame
 from weft.runtime.queries.streaming_rules import StreamingRules
 from weft.runtime.quiet import quiet_sql_errors
@@ -64,6 +65,7 @@ class Registry:
         self._spark = spark
         self._allow_unsafe = allow_unsafe_sql
         self._analyzer = SparkAnalyzer(spark)
+        self._sessions = SqlSessions(spark)
         self._rules = StreamingRules(spark)
         self._live = LiveQueries(catalog)
         self._lock = threading.Lock()
@@ -106,10 +108,14 @@ class Registry:
             for name, frame in self.tables.items()
         }
 
+    def one_session(self) -> AbstractContextManager[None]:
+        """In the block, queries are bound by the same settings of the session."""
+        return self._sessions.one()
+
     def bind(self, name: str, sql: str, query_id: str) -> Bound:
         """Bind a query, or raise `SqlError`."""
         try:
-            session = sql_session(self._spark)
+            session = self._sessions.now()
             with quiet_sql_errors():
                 bound = bind(
                     name,
@@ -153,7 +159,7 @@ class Registry:
     def require_streams(self) -> None:
         """Refuse to start while a registered query lacks its stream, or the session reads SQL in
         another way than weft."""
-        sql_session(self._spark)
+        self._sessions.now()
         for record, bound in self._running().queries:
             if bound is None:
                 statuses = {other.change: other.status for other in self.live()}

@@ -6,6 +6,9 @@ or refused by name: to ignore it would change results silently. docs/sql.md list
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -44,6 +47,19 @@ class SqlSession:
     double_quoted_names: bool
     time_zone: str
 
+    def require_unchanged(self, now: SqlSession) -> None:
+        """Raise if the session reads SQL in another way by now."""
+        for key, before, value in (
+            (_ANSI, self.ansi, now.ansi),
+            (_DOUBLE_QUOTES, self.double_quoted_names, now.double_quoted_names),
+            (_TIME_ZONE, self.time_zone, now.time_zone),
+        ):
+            if value != before:
+                detail = "it was set to another value amid changes that are made as one"
+                raise SqlError(
+                    "SESSION_SETTING", key=key, value=value, wanted=before, detail=detail
+                )
+
 
 def sql_session(spark: SparkSession) -> SqlSession:
     """The session's way to read SQL; raises for settings that weft cannot honour."""
@@ -59,3 +75,35 @@ def sql_session(spark: SparkSession) -> SqlSession:
 def _is_true(spark: SparkSession, key: str) -> bool:
     # Without a default of ours: Spark would take it in the place of its own where nothing is set.
     return str(spark.conf.get(key)).lower() == "true"
+
+
+class SqlSessions:
+    """A session's way to read SQL, asked for once where many queries are bound as one change: asking
+    Spark takes as long as binding a query."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._of_thread = threading.local()
+
+    def now(self) -> SqlSession:
+        """How the session reads SQL."""
+        if not getattr(self._of_thread, "is_one", False):
+            return sql_session(self._spark)
+        if self._of_thread.session is None:
+            self._of_thread.session = sql_session(self._spark)
+        session: SqlSession = self._of_thread.session
+        return session
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """In the block, this thread reads SQL in one way. Raises if the settings change meanwhile."""
+        if getattr(self._of_thread, "is_one", False):
+            yield
+            return
+        self._of_thread.is_one, self._of_thread.session = True, None
+        try:
+            yield
+            if self._of_thread.session is not None:
+                self._of_thread.session.require_unchanged(sql_session(self._spark))
+        finally:
+            self._of_thread.is_one = False

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from weft.errors import RunError
 from weft.kernel.windows.results import QUERY_COLUMN
-from weft.runtime.cause import cause_of
 from weft.runtime.checkpoint.commits import Entry
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def deliver(sink: Sink, results: StepResults, tries: int, pause_seconds: float) 
             sink=sink.name,
             tries=tries,
             batch=results.batch,
-            detail=cause_of(error),
+            detail=f"{type(error).__name__}: {error}",
         ) from error
 
 

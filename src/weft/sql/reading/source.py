@@ -22,7 +22,8 @@ WORD, QUOTED, STRING, NUMBER, SYMBOL, END = range(6)
 _DIALECT = Spark()
 _WORD = re.compile(r"[^\W\d]\w*\Z|\d+[^\W\d]\w*\Z|\d+_\w*\Z")
 _PHRASE = re.compile(r"[^\W\d]\w*(?:\s+[^\W\d]\w*)+\Z")
-_STRINGS = frozenset({TokenType.STRING, TokenType.RAW_STRING})
+_STRING, _RAW_STRING = TokenType.STRING, TokenType.RAW_STRING
+_IDENTIFIER, _NUMBER = TokenType.IDENTIFIER, TokenType.NUMBER
 _SHIFTS = frozenset({"<", ">"})
 
 
@@ -83,13 +84,14 @@ def read(text: str, double_quoted_names: bool = False) -> Source:
     tokens: list[Token] = []
     for token in raw_tokens:
         kind, start, stop = token.token_type, token.start, token.end + 1
-        if kind in _STRINGS and double_quoted_names and text[start] == '"':
-            _add_name(tokens, text, start, stop)
-        elif kind in _STRINGS:
-            _add_string(tokens, text, token.text, start, stop)
-        elif kind == TokenType.IDENTIFIER:
+        if kind is _STRING or kind is _RAW_STRING:
+            if double_quoted_names and text[start] == '"':
+                _add_name(tokens, text, start, stop)
+            else:
+                _add_string(tokens, text, token.text, start, stop)
+        elif kind is _IDENTIFIER:
             tokens.append(Token(QUOTED, token.text, "", start, stop))
-        elif kind == TokenType.NUMBER:
+        elif kind is _NUMBER:
             raw = text[start:stop]
             if tokens and raw[0].isdigit() and _is_leading_dot(tokens, start):
                 dot = tokens.pop()
