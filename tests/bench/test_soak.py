@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from weft.bench.soak.benchmark import SoakReport
-from weft.bench.soak.resources import count_files, java_process, python_objects, resident_mb
+from weft.bench.soak.resources import (
+    SERIES,
+    Sample,
+    count_files,
+    java_process,
+    python_objects,
+    resident_mb,
+)
 from weft.bench.soak.scenario import QUERIES, Soak
 from weft.bench.soak.trend import trend
 
@@ -70,17 +80,27 @@ def test_memory_of_this_process_is_counted() -> None:
 def test_a_short_run_counts_everything_while_queries_come_and_go(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.bench.soak.scenario.CHANGE_SECONDS", 1.0)
+    monkeypatch.setattr("weft.bench.soak.scenario.CHANGE_SECONDS", math.inf)
     monkeypatch.setattr("weft.bench.soak.scenario.ROWS_PER_BATCH", 2_000)
     said: list[str] = []
-    samples = Soak(spark, tmp_path / "checkpoint", said.append).run(minutes=0.17, every=0.5)
-    assert len(samples) == len(said) >= 3
-    last = samples[-1]
-    assert last.batches >= 1 and last.event_hours > 0
-    assert last.queries > len(QUERIES)
+    samples: list[Sample] = []
+    with closing(Soak(spark, tmp_path / "checkpoint", said.append).watch(every=2.0)) as watched:
+        for last in watched:
+            samples.append(last)
+            if last.batches >= 1 and last.event_hours > 0:
+                monkeypatch.setattr("weft.bench.soak.scenario.CHANGE_SECONDS", 0.0)
+            if last.queries > len(QUERIES):
+                break
+    assert len(samples) == len(said)
+    assert samples[0].queries == len(QUERIES)
     assert min(last.python_mb, last.java_mb, last.java_live_mb, last.files) > 10
     assert last.java_mb == pytest.approx(resident_mb(java_process()), rel=0.5)
+
+
+def test_the_report_has_a_verdict_for_everything_that_must_not_rise() -> None:
+    steady = Sample(0.0, 1.0, 10, 7, 200.0, 400_000, 500.0, 70.0, 60, 10)
+    samples = [replace(steady, minutes=n, files=60 + 20 * n) for n in range(8)]
     report = SoakReport({"cores": "2"}, tuple(samples)).to_json()
     assert json.loads(json.dumps(report)) == report
-    assert len(report["trends"]) == 6
-    assert {found["verdict"] for found in report["trends"]} <= {"flat", "rising"}
+    verdicts = {found["name"]: found["verdict"] for found in report["trends"]}
+    assert verdicts == dict.fromkeys(SERIES, "flat") | {"files": "rising"}

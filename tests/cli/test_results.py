@@ -25,7 +25,8 @@ from weft.runtime.sinks import resultfiles
 VALUES = (
     "SELECT auction, ts, cast(ts AS timestamp_ntz) AS local, cast(ts AS date) AS day, "
     "cast(price AS decimal(12,3)) / 1000 AS small, cast(0 AS decimal(12,8)) AS nothing, "
-    "INTERVAL '90' SECOND * auction AS span, array(auction, NULL) AS list, price > 3 AS large "
+    "INTERVAL '90' SECOND * auction AS span, transform(array(auction, NULL), x -> x) AS list, "
+    "price > 3 AS large "
     "FROM bids WHERE auction < 2"
 )
 START = datetime(2024, 1, 1, 20, tzinfo=UTC)
@@ -60,6 +61,8 @@ def ran(tmp_path: Path, spark: SparkSession) -> Path:
         put_bids(folder, number)
     result = weft("run", folder, "--available-now")
     assert result.exit_code == 0, result.output
+    (listed,) = json.loads(weft("list", folder, "--json").stdout)
+    assert listed["status"] == "fallback"
     return folder
 
 
@@ -114,18 +117,23 @@ def test_a_truncated_result_file_is_one_line(ran: Path, no_spark: None) -> None:
 def test_the_last_rows_are_the_latest_though_files_were_merged(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of both kinds, merged more than once."""
+    """Of windows, filters and fallbacks, merged more than once."""
     monkeypatch.setattr(stepper, "BASE_EVERY", 4)
     monkeypatch.setattr(batches, "BASE_EVERY", 4)
     monkeypatch.setattr(resultfiles, "MERGE_AT_LEAST", 2)
     yaml = YAML.replace("    time: ts", "    options: {maxFilesPerTrigger: 1}\n    time: ts")
     sql = PER_MINUTE.replace("auction, COUNT", "auction, window.start AS s, max(price) AS p, COUNT")
-    alone = "SELECT auction, price AS p FROM bids"
-    folder = project(tmp_path, yaml, shared=sql, alone=alone)
+    filtered = "SELECT auction, price AS p FROM bids"
+    alone = "SELECT auction, transform(array(price), x -> x)[0] AS p FROM bids"
+    folder = project(tmp_path, yaml, windows=sql, filtered=filtered, alone=alone)
     for number in range(14):
         put_bids(folder, number)
     assert weft("run", folder, "--available-now").exit_code == 0
-    for name, last in (("shared", 11), ("alone", 13)):
+    listed = json.loads(weft("list", folder, "--json").stdout)
+    statuses = {row["name"]: row["status"] for row in listed}
+    assert statuses == {"windows": "active", "filtered": "active", "alone": "fallback"}
+    assert len(list((folder / "checkpoint").rglob("*merged*.parquet"))) >= 3
+    for name, last in (("windows", 11), ("filtered", 13), ("alone", 13)):
         rows = json.loads(weft("results", folder, name, "--json").stdout)
         minutes = [row["p"] for row in rows]
         assert minutes == sorted(minutes), name

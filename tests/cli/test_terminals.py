@@ -11,6 +11,7 @@ from rich.table import Table
 from tests.cli.support import PER_MINUTE, on_terminal, project, weft
 
 from weft.catalog.store import Catalog
+from weft.cli.commands import COMMANDS
 from weft.cli.output import console
 from weft.cli.project.folder import load
 from weft.cli.stages import Stages
@@ -58,6 +59,13 @@ def test_a_list_fits_80_columns_with_every_detail(tmp_path: Path) -> None:
     place = next(number for number, line in enumerate(shown) if line.startswith("alone"))
     below = [line.strip() for line in shown[place + 1 :] if line.startswith("    ")]
     assert " ".join(below).startswith(REASON)
+
+
+def test_the_help_says_in_80_columns_what_every_command_does() -> None:
+    shown = on_terminal("--help")
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert "..." not in shown.split("Commands:")[1]
 
 
 def test_without_colours_there_are_none(tmp_path: Path) -> None:

@@ -151,7 +151,9 @@ def test_a_run_that_fails_on_a_full_disk_says_so_and_gives_back_its_lease(
     own = session(spark)
     w = opened(own, tmp_path)
     w.register("q", COUNTS)
-    w.register("plain", "SELECT k, v FROM s WHERE v > 0")
+    w.register("filtered", "SELECT k, v FROM s WHERE v > 0")
+    alone = w.register("alone", "SELECT k, transform(array(v), x -> x)[0] AS v FROM s")
+    assert alone.status == "fallback"
     put_rows(tmp_path / "input", 0, [(1, "a", 1), (30, "a", 1)])
     with monkeypatch.context() as patched:
         patched.setattr(Storage, "_write_temporary", disk_full)
@@ -167,6 +169,29 @@ def test_a_run_that_fails_on_a_full_disk_says_so_and_gives_back_its_lease(
     assert wait_until(lambda: not run.isActive)
     w.start(availableNow=True).awaitTermination()
     assert rows_of(w, "q") == [("a", 1), ("a", 1)]
+    assert rows_of(w, "filtered") == [("a", 1)] * 3
+    w.close()
+
+
+def test_what_spark_cannot_write_is_told_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
+    """State, in the place of which there is a file; and a sink of Spark's whose folder is none."""
+    w = opened(session(spark), tmp_path, sink_tries=1)
+    w.register("q", COUNTS)
+    put_rows(tmp_path / "input", 0, [(1, "a", 1), (30, "a", 1)])
+    state = tmp_path / "checkpoint/streams/s/state"
+    state.parent.mkdir(parents=True)
+    state.write_text("in the way")
+    with pytest.raises(weft.RunError, match="QUERY_FAILED") as of_state:
+        w.start(availableNow=True).awaitTermination()
+    state.unlink()
+    (tmp_path / "out").write_text("in the way")
+    sink = weft.sinks.spark("parquet", path=str(tmp_path / "out" / "{query}"))
+    with pytest.raises(weft.RunError, match="SINK_FAILED") as of_sink:
+        w.start(sink, availableNow=True).awaitTermination()
+    for failed, place in ((of_state, "streams/s/state"), (of_sink, "out")):
+        message = str(failed.value)
+        assert place in message
+        assert "\n" not in message and "calling o" not in message and len(message) < 600, message
     w.close()
 
 

@@ -35,7 +35,7 @@ def bench(
     minutes: float = typer.Option(10.0, metavar="N", min=0.5, help="soak: how long to run."),
     work: Path | None = typer.Option(None, metavar="DIR", help="Where to keep data and plots."),
 ) -> None:
-    """Measure weft, its peers and the floor in one run, and print ratios."""
+    """Measure weft, its peers and the floor in one run."""
     if name == "windows":
         from weft.bench import windows
 

@@ -51,7 +51,10 @@ def check(
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     verbose: Verbose = False,
 ) -> None:
-    """Parse and bind everything, print all errors with their places; exit 1 if there are any."""
+    """Parse and bind everything, and print all errors.
+
+    Each error has its place. Exit code 1 if there are any; nothing is changed.
+    """
     verdict = verdict_of(folder)
     if as_json:
         print_json(verdict.to_json())

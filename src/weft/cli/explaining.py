@@ -51,7 +51,7 @@ def explain(
     ),
     verbose: Verbose = False,
 ) -> None:
-    """Show the shared plan: who shares what, predicted cost and savings."""
+    """Show the shared plan: who shares what, cost and savings."""
     project = load(folder)
     asked = {"optimizer": optimizer, "model": model}
     chosen = {name: value for name, value in asked.items() if value is not None}

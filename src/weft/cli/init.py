@@ -35,7 +35,7 @@ _SCHEMA = pa.schema(
 def init(
     folder: Path = typer.Argument(..., metavar="DIR", help="A folder that does not exist yet."),
 ) -> None:
-    """Write a small runnable project: made-up bids, weft.yaml and queries."""
+    """Write a small runnable project with made-up bids and queries."""
     queries = write_project(folder)
     print(f"{folder} holds a project: {ROWS:,} bids and {queries} query files. Try")
     for command in ("check", "explain", "run --available-now", "results"):

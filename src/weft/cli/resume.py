@@ -21,7 +21,10 @@ def resume(
         ..., metavar="NAME", help="The query's name.", autocompletion=query_names
     ),
 ) -> None:
-    """Bring back a quarantined query, also of a project that another process is running."""
+    """Bring back a query that was quarantined or rejected.
+
+    Also of a project that another process is running.
+    """
     project = load(folder)
     record = recorded(project)
     if record is None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +59,16 @@ class Soak:
 
     def run(self, minutes: float, every: float) -> list[Sample]:
         """Run for so many minutes, with a sample every so many seconds."""
+        samples: list[Sample] = []
+        with closing(self.watch(every)) as watched:
+            for sample in watched:
+                samples.append(sample)
+                if sample.minutes + every / 60 > minutes:
+                    break
+        return samples
+
+    def watch(self, every: float) -> Generator[Sample]:
+        """Run until the samples are closed, with one every so many seconds."""
         w = weft.Weft(self.spark, self.checkpoint)
         w.add_stream(_STREAM, self._events(), time="ts", watermark=_WATERMARK)
         with w.changes():
@@ -64,28 +76,26 @@ class Soak:
                 w.register(name, sql)
         running = w.start(processingTime="0 seconds")
         try:
-            return self._watch(w, running, minutes, every)
+            yield from self._samples(w, running, every)
         finally:
             running.stop()
 
-    def _watch(self, w: weft.Weft, running: weft.Run, minutes: float, every: float) -> list[Sample]:
-        started = time.monotonic()
-        samples: list[Sample] = []
+    def _samples(self, w: weft.Weft, running: weft.Run, every: float) -> Iterator[Sample]:
+        started = changed = sampled = time.monotonic()
         extra: deque[str] = deque()
-        changed = sampled = started
         number = 0
-        while (now := time.monotonic()) - started < minutes * 60:
-            if running.awaitTermination(0.2):
-                raise RuntimeError("the run ended by itself")
+        while not running.awaitTermination(0.2):
+            now = time.monotonic()
             if now - changed >= CHANGE_SECONDS:
                 changed = now
                 number += 1
                 self._change(w, extra, number)
             if now - sampled >= every:
                 sampled = now
-                samples.append(self._sample(w, running, (now - started) / 60))
-                self.say(_line(samples[-1]))
-        return samples
+                sample = self._sample(w, running, (now - started) / 60)
+                self.say(_line(sample))
+                yield sample
+        raise RuntimeError("the run ended by itself")
 
     def _events(self) -> DataFrame:
         source = (

@@ -24,7 +24,10 @@ def main(
         fraud.COUNT, min=1, metavar="N", help="Fraud patterns to register."
     ),
 ) -> None:
-    """Run hundreds of windowed queries on an auction stream, and of fraud patterns on transfers."""
+    """Run hundreds of queries on made-up streams, beside plain Spark.
+
+    Windowed queries on an auction stream, and fraud patterns on transfers.
+    """
     settings = {
         "spark.driver.memory": "3g",
         "spark.master": f"local[{cores()}]",

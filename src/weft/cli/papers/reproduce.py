@@ -34,7 +34,10 @@ def reproduce(
     as_json: bool = typer.Option(False, "--json", help="Print the data as JSON."),
     quick: bool = typer.Option(False, help="Few and small settings, to see that it works."),
 ) -> None:
-    """Run a paper's experiment: data, plots, and the paper's claims beside our figures."""
+    """Run a paper's experiment.
+
+    It gives data, plots, and the paper's claims beside our figures.
+    """
     name, paper, figures = _chosen(what)
     folder = out or Path("out") / name
     try:

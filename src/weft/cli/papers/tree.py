@@ -31,7 +31,7 @@ def tree(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
-    """Decide which group-by is computed from which, and with how much memory."""
+    """Decide which group-by is computed from which, in what memory."""
     available = _memory(memory)
     if allocator not in ALLOCATORS:
         allocators = ", ".join(ALLOCATORS)

@@ -73,7 +73,10 @@ def drop(
         ..., metavar="NAME", help="The query's name.", autocompletion=query_names
     ),
 ) -> None:
-    """Remove a query and its file, also from a project that another process is running."""
+    """Remove a query and its file.
+
+    Also from a project that another process is running.
+    """
     project = load(folder)
     files, _ = read_queries(project.queries)
     existing = next((query for query in files if query.name == name), None)

@@ -15,10 +15,10 @@ from weft.catalog.store import QueryRecord
 from weft.errors import RunError, WeftError
 from weft.runtime.api.assembly import Assembly
 from weft.runtime.api.bookkeeping import Bookkeeping
+from weft.runtime.cause import cause_of
 from weft.runtime.checkpoint.lease import Lease
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
-from weft.runtime.fallbacks.cause import cause_of
 from weft.runtime.protocol.follower import Follower
 from weft.runtime.queries.registry import Registry
 from weft.runtime.run.follower_run import FollowerRun

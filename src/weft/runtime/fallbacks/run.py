@@ -20,9 +20,9 @@ from pyspark.sql.streaming import StreamingQuery
 
 from weft.catalog.store import QueryRecord
 from weft.errors import CheckpointError, RunError
+from weft.runtime.cause import cause_of
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.batches import Batches
-from weft.runtime.fallbacks.cause import cause_of
 from weft.runtime.fallbacks.log import FallbackLog
 from weft.runtime.protocol.step import answering_spark
 from weft.runtime.settings import Settings

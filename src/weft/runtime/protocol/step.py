@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
+from weft.runtime.cause import cause_of
 from weft.runtime.checkpoint.commits import Entry, Kind, step_name
 from weft.runtime.checkpoint.log import Plan
 
@@ -30,7 +31,7 @@ def answering_spark() -> Iterator[None]:
     except Exception:
         raise
     except BaseException as error:
-        raise RunError("QUERY_FAILED", detail=f"{type(error).__name__}: {error}") from error
+        raise RunError("QUERY_FAILED", detail=cause_of(error)) from error
 
 
 class StepFailed(Exception):

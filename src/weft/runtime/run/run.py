@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 
 from weft.errors import RunError, WeftError
+from weft.runtime.cause import cause_of
 from weft.runtime.fallbacks.run import FallbackRun
 from weft.runtime.protocol.step import Progress
 from weft.runtime.run.follower_run import FollowerRun
@@ -211,4 +212,4 @@ class Run:
             return
         if isinstance(error, (WeftError, StreamingQueryException)):
             raise error
-        raise RunError("QUERY_FAILED", detail=f"{type(error).__name__}: {error}") from error
+        raise RunError("QUERY_FAILED", detail=cause_of(error)) from error

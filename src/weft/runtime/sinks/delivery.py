@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from weft.errors import RunError
 from weft.kernel.windows.results import QUERY_COLUMN
+from weft.runtime.cause import cause_of
 from weft.runtime.checkpoint.commits import Entry
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def deliver(sink: Sink, results: StepResults, tries: int, pause_seconds: float) 
             sink=sink.name,
             tries=tries,
             batch=results.batch,
-            detail=f"{type(error).__name__}: {error}",
+            detail=cause_of(error),
         ) from error
 
 
