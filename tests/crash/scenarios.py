@@ -57,7 +57,8 @@ class Scenario:
     in_flush: bool = False
     """Whether it is to crash in a flush, and not in a step with rows."""
     only_at: frozenset[str] = frozenset()
-    """The failpoints to crash at, if not at all: those that other scenarios do not cover."""
+    """The failpoints to crash at in every run of the tests, if not at all: those that other scenarios do
+    not cover. Of the others one is tried, by chance."""
 
     @property
     def crashes(self) -> frozenset[str]:
@@ -65,6 +66,11 @@ class Scenario:
         if self.only_at:
             return self.only_at
         return self.failpoints & ALWAYS if self.in_flush else self.failpoints
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """The failpoints that are not tried in every run of the tests."""
+        return self.failpoints - self.crashes if self.only_at else frozenset()
 
     def visits(self, failpoint: str) -> int:
         """How often a failpoint is visited at least, in the flush or in all steps with rows."""
@@ -102,7 +108,7 @@ FOLLOWER = Scenario(
     by_follower=EVERY_STEP | {"after_plan"},
 )
 #: Where files of a history come and go.
-HISTORY_AT = frozenset({"after_results", "after_commit", "after_cleanup"})
+HISTORY_AT = frozenset({"after_results", "before_commit", "after_commit", "after_cleanup"})
 NETWORK = replace(FOLLOWER, queries=("counts", *workload.JOIN_QUERIES))
 SCENARIOS = {
     "data": Scenario(SERIAL, lambda _, steps: steps[0]["kind"] == "data"),
@@ -116,7 +122,7 @@ SCENARIOS = {
         SERIAL,
         _has("streams/s/state/*-compact*"),
         limits={f"{STATEFILES}.MOST_FILES": 1},
-        only_at=AROUND_FILES,
+        only_at=AROUND_FILES | {"before_commit"},
         batches=3,
     ),
     "base": Scenario(

@@ -48,6 +48,15 @@ CASES = [
 ]
 
 
+#: Scenarios and failpoints that are left to chance.
+LEFT_OUT = [
+    (name, failpoint)
+    for name, scenario in SCENARIOS.items()
+    for failpoint in FAILPOINTS
+    if failpoint in scenario.left_out
+]
+
+
 def always() -> bool:
     return True
 
@@ -90,6 +99,34 @@ def test_a_crash(
     name: str,
     failpoint: str,
 ) -> None:
+    crash_and_go_on(spark, tmp_path, monkeypatch, chance, name, failpoint)
+
+
+def test_a_crash_in_one_of_all_other_cases(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    chance: random.Random,
+) -> None:
+    """Another one in every run of the tests."""
+    crash_and_go_on(spark, tmp_path, monkeypatch, chance, *chance.choice(LEFT_OUT))
+
+
+def test_every_scenario_is_tried_at_all_failpoints_that_it_visits() -> None:
+    tried = {*CASES, *LEFT_OUT}
+    for name in ("data", "overlap", "lanes", "compaction", "base", "pruning", "follower"):
+        assert {point for case, point in tried if case == name} == SCENARIOS[name].failpoints
+
+
+def crash_and_go_on(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    chance: random.Random,
+    name: str,
+    failpoint: str,
+) -> None:
+    """A run that ends at a failpoint, and one after it: all results are there, each once."""
     scenario = SCENARIOS[name]
     limited(scenario, monkeypatch)
     write_input(tmp_path, scenario.batches)

@@ -76,6 +76,12 @@ def test_a_column_or_alias_with_the_name_of_a_stream_is_no_relation() -> None:
         ("SELECT reflect('java.lang.System', 'exit') FROM bids", 8),
         ("SELECT price FROM bids WHERE `Java_Method`('a', 'b') = 'c'", 30),
         ("SELECT system.builtin.try_reflect('a', 'b') FROM bids", 23),
+        (
+            "SELECT count(*) AS n FROM bids WHERE reflect('a', 'b') = 'c' "
+            "GROUP BY window(ts, '1 minute')",
+            38,
+        ),
+        ("SELECT a.price FROM bids a JOIN bids b ON reflect('x', 'y', a.d) = b.d", 43),
         ("SELECT TRANSFORM(price) USING 'rm -r .' AS (a) FROM bids", 25),
         ("SELECT IDENTIFIER('reflect')('a', 'b') FROM bids", 8),
         ("SELECT * FROM bids, parquet.`/etc`", 21),
