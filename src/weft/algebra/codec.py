@@ -48,22 +48,22 @@ def encode(value: Any) -> Any:
     return _encoded(value, {})
 
 
-def _encoded(value: Any, known: dict[int, Any]) -> Any:
+def _encoded(value: Any, form_by_id: dict[int, Any]) -> Any:
     if isinstance(value, (str, int)) or value is None:
         return value
     if isinstance(value, (list, tuple)):
-        return [_encoded(item, known) for item in value]
-    form = known.get(id(value))
+        return [_encoded(item, form_by_id) for item in value]
+    form = form_by_id.get(id(value))
     if form is not None:
         return form
     if is_dataclass(value) and not isinstance(value, type):
         form = {"is": _name_of(type(value))}
         for name in _stored_fields(type(value)):
-            form[name] = _encoded(getattr(value, name), known)
-        known[id(value)] = form
+            form[name] = _encoded(getattr(value, name), form_by_id)
+        form_by_id[id(value)] = form
         return form
     if isinstance(value, Mapping):
-        items = [[_encoded(k, known), _encoded(v, known)] for k, v in value.items()]
+        items = [[_encoded(k, form_by_id), _encoded(v, form_by_id)] for k, v in value.items()]
         return {"is": _MAPPING, "items": items}
     if isinstance(value, float) and value != value:
         return {"is": _FLOAT, "value": "nan"}

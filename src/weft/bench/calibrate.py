@@ -72,20 +72,20 @@ def measure(options: CalibrationOptions, say: Callable[[str], None]) -> Constant
     kernel = _Kernel(options.seconds)
     scan = _median(options.turns, kernel.scan) / kernel.fragments
     coalesce = _median(options.turns, kernel.coalesce) / kernel.fragments
-    many = _median(options.turns, kernel.results)
-    result = max(many - scan * kernel.fragments, 0.0) / kernel.result_rows
+    seconds_of_results = _median(options.turns, kernel.results)
+    result = max(seconds_of_results - scan * kernel.fragments, 0.0) / kernel.result_rows
     say("level 1 on Spark")
     return Constants(_row(options), coalesce, scan, max(result, 1e-12))
 
 
 def _median(turns: int, run: Callable[[], object]) -> float:
     run()
-    taken = []
+    seconds = []
     for _ in range(turns):
         started = time.perf_counter()
         run()
-        taken.append(time.perf_counter() - started)
-    return statistics.median(taken)
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
 
 
 class _Kernel:

@@ -222,10 +222,10 @@ class MixedBench:
             },
             stream,
         )
-        one, many = measured["one"], measured["all"]
-        ratio = one.rows_per_second / many.rows_per_second
+        single, together = measured["one"], measured["all"]
+        ratio = single.rows_per_second / together.rows_per_second
         title = f"{name}, against one: times slower"
-        return Comparison(title, rate(many), f"one: {rate(one)}", ratio, "at most", target)
+        return Comparison(title, rate(together), f"one: {rate(single)}", ratio, "at most", target)
 
     def _bids(self, keys: Keys, millions: int) -> StoredStream:
         self._say(f"making {millions} million bids, {keys}")

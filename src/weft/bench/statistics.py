@@ -109,9 +109,11 @@ def measure(spark: SparkSession, work: Path) -> StatisticsReport:
         run.awaitTermination()
         steps = [step for step in run.recentProgress if step["kind"] == "data"][_WARM:]
         step = statistics.median(step["seconds"] for step in steps)
-        taken, measured = _sampled(spark, stream, w.plan("bids"), w.statistics("bids"))
+        seconds, measured = _sampled(spark, stream, w.plan("bids"), w.statistics("bids"))
         every = Settings().statistics_every
-        costs.append(SamplingCost(name, ROWS, step, taken, taken / step, taken / step / every))
+        costs.append(
+            SamplingCost(name, ROWS, step, seconds, seconds / step, seconds / step / every)
+        )
     pairs = [(keys, seconds) for keys in SETS for seconds in SECONDS]
     groups = [_groups(spark, stream, measured, keys, seconds) for keys, seconds in pairs]
     return StatisticsReport(tuple(costs), tuple(groups))
@@ -122,12 +124,12 @@ def _sampled(
 ) -> tuple[float, StreamStatistics]:
     """The median time of a sample of the last micro-batch, and what is then known."""
     rows = spark.read.parquet(str(stream.paths()[-1]))
-    taken = []
+    seconds = []
     for turn in range(_WARM + _TURNS):
         started = time.perf_counter()
         measured = sampled(measured, rows, plan, ROWS, turn)
-        taken.append(time.perf_counter() - started)
-    return statistics.median(taken[_WARM:]), measured
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds[_WARM:]), measured
 
 
 def _groups(

@@ -184,8 +184,8 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match[0].split(".")) if match else ()
 
 
-def _padded(numbers: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    return numbers + (0,) * (len(other) - len(numbers))
+def _padded(numbers: tuple[int, ...], as_long_as: tuple[int, ...]) -> tuple[int, ...]:
+    return numbers + (0,) * (len(as_long_as) - len(numbers))
 
 
 def _temporary() -> Finding:
@@ -203,10 +203,10 @@ def _project(folder: Path) -> Iterator[Finding]:
     if "://" in project.checkpoint:
         yield Finding("checkpoint", True, f"{project.checkpoint} (remote, not tried)")
         return
-    place = Path(project.checkpoint)
-    while not place.exists():
-        place = place.parent
-    yield _writable("checkpoint", place, "give the project a checkpoint that you may write to")
+    existing = Path(project.checkpoint)
+    while not existing.exists():
+        existing = existing.parent
+    yield _writable("checkpoint", existing, "give the project a checkpoint that you may write to")
 
 
 def _writable(name: str, folder: Path, advice: str) -> Finding:

@@ -68,7 +68,7 @@ def write_bids(folder: Path) -> None:
     choose = random.Random(SEED)
     per_file = ROWS // FILES
     for number in range(FILES):
-        rows = [_bid(number * per_file + place, choose) for place in range(per_file)]
+        rows = [_bid(number * per_file + position, choose) for position in range(per_file)]
         columns = list(zip(*rows, strict=True))
         arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
         path = folder / f"{number:03d}.parquet"

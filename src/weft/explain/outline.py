@@ -319,10 +319,10 @@ def _stream(
 
 
 def _rate(
-    given: float | None, measured: Measured | None, statistics: StreamStatistics | None
+    asked: float | None, measured: Measured | None, statistics: StreamStatistics | None
 ) -> tuple[float, RateIs]:
-    if given:
-        return given, "given"
+    if asked:
+        return asked, "given"
     if measured is not None and measured.event_rate:
         return measured.event_rate, "measured"
     if statistics is not None:

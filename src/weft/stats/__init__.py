@@ -5,15 +5,15 @@ keeps the newest sampled rows, `statistics` answers from them, each answer an `e
 samples on a running stream is the runtime's work (`runtime.planning.sampling`).
 """
 
-from weft.stats.estimate import Estimate, Selectivity, Source
+from weft.stats.estimate import Basis, Estimate, Selectivity
 from weft.stats.sample import JointSample
 from weft.stats.statistics import Sketch, StreamStatistics
 
 __all__ = [
+    "Basis",
     "Estimate",
     "JointSample",
     "Selectivity",
     "Sketch",
-    "Source",
     "StreamStatistics",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Source = Literal["measured", "sketched", "sampled", "assumed"]
+Basis = Literal["measured", "sketched", "sampled", "assumed"]
 """Counted on all rows; a sketch of all rows of a micro-batch; a sample; a stated default."""
 
 _FADE = 0.7
@@ -17,7 +17,7 @@ class Estimate:
     """`rows` is the number of rows behind the value; 0 if it is assumed."""
 
     value: float
-    source: Source
+    source: Basis
     rows: float = 0.0
 
     def to_json(self) -> dict[str, Any]:

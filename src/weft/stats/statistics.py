@@ -151,8 +151,8 @@ class StreamStatistics:
                 groups = min(max(self._raw(keys, rows), *single), prod(single), rows)
             else:
                 divided = [
-                    self._consistent(one, rows) * self._consistent(other, rows)
-                    for one, other in _divisions(keys)
+                    self._consistent(left, rows) * self._consistent(right, rows)
+                    for left, right in _divisions(keys)
                 ]
                 groups = min(self._largest(keys, rows), *divided, rows)
             self._groups[keys, rows] = groups
@@ -249,5 +249,5 @@ def _divisions(keys: Keys) -> Iterator[tuple[Keys, Keys]]:
     first, *others = sorted(keys)
     for size in range(len(others)):
         for chosen in combinations(others, size):
-            one = frozenset({first, *chosen})
-            yield one, keys - one
+            part = frozenset({first, *chosen})
+            yield part, keys - part

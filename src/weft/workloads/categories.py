@@ -82,7 +82,7 @@ class Category:
 def interleaved(lists: Sequence[Sequence[JoinSql]]) -> list[JoinSql]:
     """The first query of every list, then the second ones, and so on."""
     longest = max(map(len, lists))
-    return [some[turn] for turn in range(longest) for some in lists if turn < len(some)]
+    return [queries[turn] for turn in range(longest) for queries in lists if turn < len(queries)]
 
 
 _COMPARISON = re.compile(r"^([^()]*?) (<=|>=|<>|=|<|>) ([^()]*)$")

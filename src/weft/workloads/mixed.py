@@ -128,9 +128,9 @@ def records(numbers: DataFrame, seed: int = 1) -> DataFrame:
     """`(subject, amount, ts)` for the row numbers in column `id`."""
     n = F.col("id")
     matched = uniform(n, seed, "matched") < MATCHED
-    other = RULES + uniform_below(SUBJECTS - RULES, n, seed, "other")
+    unmatched = RULES + uniform_below(SUBJECTS - RULES, n, seed, "other")
     return numbers.select(
-        F.when(matched, _zipf(RULES, n, seed, "subject")).otherwise(other).alias("subject"),
+        F.when(matched, _zipf(RULES, n, seed, "subject")).otherwise(unmatched).alias("subject"),
         uniform_below(AMOUNTS, n, seed, "amount").alias("amount"),
         _time(n, seed),
     )

@@ -96,9 +96,9 @@ def _distributed(sets: Iterable[PredicateSet]) -> PredicateSet | None:
         if len(joined.predicates) * len(part.predicates) > MOST_CLAUSES:
             return None
         joined = all_of(
-            any_of((*one.literals, *other.literals))
-            for one in joined.predicates
-            for other in part.predicates
+            any_of((*left.literals, *right.literals))
+            for left in joined.predicates
+            for right in part.predicates
         )
     return joined
 

@@ -68,7 +68,7 @@ class Sum:
         )
 
     def times(self, factor: Fraction) -> Sum:
-        factors = {ref: one * factor for ref, one in self.factors.items() if factor}
+        factors = {ref: old * factor for ref, old in self.factors.items() if factor}
         return Sum(self.constant * factor, factors, self.columns, self.is_null)
 
 

@@ -205,7 +205,9 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
     values that single literals exclude, and what another OR predicate implies is left out."""
     single: dict[Subject, LiteralPredicate] = {}
     nulls = _Nulls(frozenset(), frozenset())
-    several = list(dict.fromkeys(one for given in predicates for one in _by_columns(given)))
+    several = list(
+        dict.fromkeys(part for predicate in predicates for part in _by_columns(predicate))
+    )
     while True:
         certain = [predicate for predicate in several if len(predicate.literals) < 2]
         if not certain:
@@ -220,8 +222,8 @@ def all_of(predicates: Iterable[OrPredicate]) -> PredicateSet:
             single[subject] = nulls.excluded_from(literal)
             if single[subject].values.empty:
                 return NEVER
-        several = list(dict.fromkeys(_possible(one, single, nulls) for one in several))
-    certain = [alone(one) for one in single.values() if not nulls.make_true(one)]
+        several = list(dict.fromkeys(_possible(predicate, single, nulls) for predicate in several))
+    certain = [alone(literal) for literal in single.values() if not nulls.make_true(literal)]
     kept: list[OrPredicate] = []
     for predicate in sorted(several, key=lambda predicate: len(predicate.literals)):
         if not any(other.implies(predicate) for other in kept):
@@ -282,10 +284,10 @@ def _possible(
     """The OR predicate without the values that single literals exclude."""
     narrowed = []
     for literal in predicate.literals:
-        given = single.get(literal.subject)
-        if given is not None:
-            literal = LiteralPredicate(literal.subject, literal.values & given.values)
-            if literal.values == given.values:
+        bound = single.get(literal.subject)
+        if bound is not None:
+            literal = LiteralPredicate(literal.subject, literal.values & bound.values)
+            if literal.values == bound.values:
                 literal = LiteralPredicate(literal.subject, ALL)
         narrowed.append(nulls.excluded_from(literal))
     return any_of(narrowed)
@@ -298,7 +300,7 @@ def _by_columns(predicate: OrPredicate) -> list[OrPredicate]:
         if columns:
             others = [other for other in predicate.literals if other is not literal]
             tests = [LiteralPredicate(subject_of(column), NOT_NULL) for column in columns]
-            return [one for test in tests for one in _by_columns(any_of((*others, test)))]
+            return [part for test in tests for part in _by_columns(any_of((*others, test)))]
     return [predicate]
 
 

@@ -71,7 +71,9 @@ def widened(sets: Sequence[PredicateSet]) -> str:
         for literal in chosen.literals:
             by_column.setdefault(_column(literal), []).append(literal)
     parts = [
-        _literal_sql(LiteralPredicate(literals[0].subject, union([one.values for one in literals])))
+        _literal_sql(
+            LiteralPredicate(literals[0].subject, union([literal.values for literal in literals]))
+        )
         for _, literals in sorted(by_column.items())
     ]
     if not parts:

@@ -140,7 +140,7 @@ def ordered(scalar: Scalar) -> Scalar:
     arguments = [ordered(argument) for argument in scalar.arguments]
     chained = operator in ("and", "or") or (operator in ("+", "*") and scalar.type in INTEGRAL)
     if chained:
-        arguments = [part for one in arguments for part in _links(one, operator, scalar.type)]
+        arguments = [link for chain in arguments for link in _links(chain, operator, scalar.type)]
     if operator in ("and", "or", "in"):
         first = arguments[:1] if operator == "in" else []
         rest = {quoted_sql(argument): argument for argument in arguments[len(first) :]}
@@ -159,7 +159,7 @@ def ordered(scalar: Scalar) -> Scalar:
 def _links(scalar: Scalar, operator: str, type_: SqlType) -> list[Scalar]:
     """The operands of a chain of one operator."""
     if isinstance(scalar, Call) and (scalar.operator, scalar.type) == (operator, type_):
-        return [part for one in scalar.arguments for part in _links(one, operator, type_)]
+        return [link for chain in scalar.arguments for link in _links(chain, operator, type_)]
     return [scalar]
 
 

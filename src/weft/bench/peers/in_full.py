@@ -91,5 +91,5 @@ def sampled(queries: Sequence[Query], count: int, seed: int = 1) -> list[Query]:
     """
     if count >= len(queries):
         return list(queries)
-    places = random.Random(f"sample {seed}").sample(range(len(queries)), count)
-    return [queries[place] for place in sorted(places)]
+    positions = random.Random(f"sample {seed}").sample(range(len(queries)), count)
+    return [queries[position] for position in sorted(positions)]

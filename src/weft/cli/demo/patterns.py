@@ -45,10 +45,10 @@ def patterns_act(spark: SparkSession, folder: Path, records: int, count: int) ->
     shared = _weft(spark, scene.stream, scene.patterns, folder)
     chosen = sampled(scene.patterns, DIRECT_PATTERNS)
     say(f"10. {counted(len(chosen), 'pattern')} of the same, each in full over all transfers")
-    each = in_full_on_spark(spark, scene.stream, chosen, scene.stream.rows).median_seconds
-    print(f"   {each:.2f} s for a pattern on average")
+    seconds_alone = in_full_on_spark(spark, scene.stream, chosen, scene.stream.rows).median_seconds
+    print(f"   {seconds_alone:.2f} s for a pattern on average")
     print()
-    print(_compared(shared, each, scene.patterns, scene.stream))
+    print(_compared(shared, seconds_alone, scene.patterns, scene.stream))
 
 
 def _weft(
@@ -93,12 +93,12 @@ def _last_increment(steps: Sequence[dict[str, object]]) -> float:
 
 
 def _compared(
-    shared: Shared, each: float, patterns: Sequence[JoinSql], stream: StoredStream
+    shared: Shared, seconds_alone: float, patterns: Sequence[JoinSql], stream: StoredStream
 ) -> str:
-    direct = each * len(patterns)
+    direct = seconds_alone * len(patterns)
     return (
         f"With {figure(stream.rows_per_file)} new transfers weft's step for all {len(patterns)} "
         f"patterns took {shared.seconds:.1f} s.\n"
-        f"Directly, {DIRECT_PATTERNS} of them took {each:.2f} s each over all transfers: "
+        f"Directly, {DIRECT_PATTERNS} of them took {seconds_alone:.2f} s each over all transfers: "
         f"{figure(direct)} s for all of them, {figure(direct / shared.seconds)} times as long."
     )

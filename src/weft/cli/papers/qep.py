@@ -23,12 +23,12 @@ def qep(
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Decide which inputs of a join are aggregated before it."""
-    given = read_qep_input(file)
-    choice = choose(given.costs)
+    problem = read_qep_input(file)
+    choice = choose(problem.costs)
     if as_json:
         print_json(to_json(choice))
     else:
-        _show(choice, given)
+        _show(choice, problem)
 
 
 def to_json(choice: Choice) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def _note(choice: Choice) -> str:
     )
 
 
-def _show(choice: Choice, given: QepInput) -> None:
+def _show(choice: Choice, problem: QepInput) -> None:
     cheapest = choice.best.cost
-    title = f"{given.join} join of {len(choice.best.plan)} streams"
+    title = f"{problem.join} join of {len(choice.best.plan)} streams"
     table = Table(title=title, title_justify="left")
     for heading in ("plan", "early", "cost", "of the best"):
         table.add_column(heading, justify="left" if heading in ("plan", "early") else "right")

@@ -41,14 +41,14 @@ def tree(
     if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
         detail = f"{epsilon:g} is not between {_LEAST_EPSILON:g} and {_MOST_EPSILON:g}"
         raise typer.BadParameter(detail, param_hint="--epsilon")
-    given = read_tree_input(file)
+    problem = read_tree_input(file)
     started = time.perf_counter()
-    planned = plan_tree(given.queries, given.statistics, available, allocator, epsilon)
+    planned = plan_tree(problem.queries, problem.statistics, available, allocator, epsilon)
     seconds = time.perf_counter() - started
     if as_json:
         print_json(to_json(planned, seconds))
     else:
-        _show(planned, given, available, allocator, seconds)
+        _show(planned, problem, available, allocator, seconds)
 
 
 def to_json(planned: PlannedTree, seconds: float) -> dict[str, Any]:
@@ -67,10 +67,10 @@ def to_json(planned: PlannedTree, seconds: float) -> dict[str, Any]:
 
 
 def _show(
-    planned: PlannedTree, given: TreeInput, memory: float, allocator: str, seconds: float
+    planned: PlannedTree, problem: TreeInput, memory: float, allocator: str, seconds: float
 ) -> None:
     out = console()
-    shown = Tree(f"stream, {given.statistics.tuples:,.0f} tuples")
+    shown = Tree(f"stream, {problem.statistics.tuples:,.0f} tuples")
     _grow(shown, planned.tree.children)
     out.print(shown, markup=False)
     table = Table(title="memory of the intermediates", title_justify="left")
@@ -81,12 +81,12 @@ def _show(
         table.add_row(
             node_name(node),
             f"{entries:,.0f}",
-            f"{given.statistics.groups(node):,.0f}",
-            f"{entries * given.statistics.entry_size(node):,.0f}",
+            f"{problem.statistics.groups(node):,.0f}",
+            f"{entries * problem.statistics.entry_size(node):,.0f}",
         )
     if planned.tree.intermediates():
         out.print(table, markup=False)
-    flat = given.statistics.tuples * len(set(given.queries))
+    flat = problem.statistics.tuples * len(set(problem.queries))
     out.print(
         f"{allocator}, memory {memory:,.0f}: {planned.cost:,.0f} hash operations, "
         f"{planned.during:,.0f} during the epoch and {planned.at_end:,.0f} at its end; "

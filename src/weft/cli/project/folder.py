@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True)
-class Relation:
+class DeclaredRelation:
     """A stream or a table as `weft.yaml` describes it; a table has no event time."""
 
     name: str
@@ -44,8 +44,8 @@ class Project:
     catalog: str | None
     trigger: str | None
     spark: Mapping[str, str]
-    streams: tuple[Relation, ...]
-    tables: tuple[Relation, ...]
+    streams: tuple[DeclaredRelation, ...]
+    tables: tuple[DeclaredRelation, ...]
     sink: Any
     routes: Mapping[str, Any]
     settings: Mapping[str, Any]
@@ -120,9 +120,9 @@ def absolute(folder: Path, path: str) -> str:
     return path if "://" in path else str(folder / path)
 
 
-def _relations(folder: Path, described: dict[str, Any] | None) -> tuple[Relation, ...]:
+def _relations(folder: Path, described: dict[str, Any] | None) -> tuple[DeclaredRelation, ...]:
     return tuple(
-        Relation(
+        DeclaredRelation(
             name=name,
             format=body["format"],
             path=absolute(folder, body["path"]) if "path" in body else None,

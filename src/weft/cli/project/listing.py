@@ -118,13 +118,13 @@ def _print_for_people(rows: list[tuple[str, ...]], width: int) -> None:
     if sum(widths) + len(_GAP) * (len(widths) - 1) > width:
         widths.pop()
     out = console()
-    for place, (*cells, detail) in enumerate((_HEADINGS, *rows)):
+    for row, (*cells, detail) in enumerate((_HEADINGS, *rows)):
         aligned = [
             cell.rjust(size) if number == 2 else cell.ljust(size)
             for number, (cell, size) in enumerate(zip(cells, widths, strict=False))
         ]
         line = _GAP.join(aligned).rstrip()
-        out.print(line, style="bold" if place == 0 else None, markup=False, soft_wrap=True)
-        if place and detail:
+        out.print(line, style="bold" if row == 0 else None, markup=False, soft_wrap=True)
+        if row and detail:
             for part in textwrap.wrap(detail, max(width - 4, 20)):
                 out.print(f"    {part}", markup=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft import sinks
 from weft.cli.output import first_line
-from weft.cli.project.folder import Project, Relation, absolute
+from weft.cli.project.folder import DeclaredRelation, Project, absolute
 from weft.cli.project.problems import InvalidProject, Problem
 from weft.errors import WeftError
 from weft.runtime.api.weft import Weft
@@ -65,7 +65,7 @@ def add_relations(weft: Weft, spark: SparkSession, project: Project) -> None:
         raise InvalidProject(problems)
 
 
-def _open_stream(spark: SparkSession, stream: Relation) -> DataFrame:
+def _open_stream(spark: SparkSession, stream: DeclaredRelation) -> DataFrame:
     reader = spark.readStream.format(stream.format).options(**stream.options)
     if stream.schema:
         reader = reader.schema(stream.schema)
@@ -73,7 +73,7 @@ def _open_stream(spark: SparkSession, stream: Relation) -> DataFrame:
     return frame.selectExpr(*stream.select) if stream.select else frame
 
 
-def _open_table(spark: SparkSession, table: Relation) -> DataFrame:
+def _open_table(spark: SparkSession, table: DeclaredRelation) -> DataFrame:
     reader = spark.read.format(table.format).options(**table.options)
     if table.schema:
         reader = reader.schema(table.schema)
@@ -81,7 +81,10 @@ def _open_table(spark: SparkSession, table: Relation) -> DataFrame:
 
 
 def _problem(
-    project: Project, error: WeftError | PySparkException | Py4JError, kind: str, relation: Relation
+    project: Project,
+    error: WeftError | PySparkException | Py4JError,
+    kind: str,
+    relation: DeclaredRelation,
 ) -> Problem:
     """What is wrong with a stream or a table, at its place in `weft.yaml`."""
     if isinstance(error, WeftError):

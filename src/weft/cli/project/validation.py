@@ -53,10 +53,10 @@ def _explained(error: ValidationError) -> Iterator[tuple[list[str], str]]:
     schema: Any = error.schema
     instance: Any = error.instance
     if error.validator == "additionalProperties":
-        known = list(schema["properties"])
+        keys = list(schema["properties"])
         for name in instance:
-            if name not in known:
-                yield [name], f"'{name}' is not a key here; the keys are {', '.join(known)}"
+            if name not in keys:
+                yield [name], f"'{name}' is not a key here; the keys are {', '.join(keys)}"
     elif error.validator == "required":
         yield [], f"{where} needs the key '{error.message.split(chr(39))[1]}'"
     elif error.validator == "oneOf":

@@ -53,17 +53,17 @@ def details_of(data: Mapping[str, Data]) -> str:
 def _times(series: Sequence[Data]) -> str:
     rows = [
         (
-            one["workload"],
-            one["configuration"],
-            one["execution"],
+            curve["workload"],
+            curve["configuration"],
+            curve["execution"],
             str(point["queries"]),
             f"{point['seconds'] * 1000:.1f}",
             str(point["physical_joins"]),
             f"{point['candidates']:,}",
             f"{point['results']:,}",
         )
-        for one in series
-        for point in one["points"]
+        for curve in series
+        for point in curve["points"]
     ]
     heading = (
         "workload", "configuration", "joins", "queries", "ms per increment", "physical joins",
@@ -75,16 +75,16 @@ def _times(series: Sequence[Data]) -> str:
 def _sizes(series: Sequence[Data]) -> str:
     rows = [
         (
-            one["workload"],
-            one["configuration"],
+            curve["workload"],
+            curve["configuration"],
             str(point["queries"]),
             str(point["joins"]),
             str(point["selections"]),
             f"{point['weighted']:.0f}",
             f"{point['generation_seconds']:.2f}",
         )
-        for one in series
-        for point in one["points"]
+        for curve in series
+        for point in curve["points"]
     ]
     heading = (
         "workload", "configuration", "queries", "joins", "selections", "weighted size",
@@ -147,9 +147,9 @@ def _verdict(ratios: Sequence[float]) -> str:
 def _linear(series: Sequence[Data], workload: str) -> Claim:
     points = [
         point
-        for one in series
-        if one["workload"] == workload and one["execution"] == BY_NODE
-        for point in one["points"]
+        for curve in series
+        if curve["workload"] == workload and curve["execution"] == BY_NODE
+        for point in curve["points"]
     ]
     sizes = [point["weighted"] for point in points]
     seconds = [point["seconds"] for point in points]
@@ -169,7 +169,9 @@ def _size_claims(series: Sequence[Data]) -> list[Claim]:
     claims = []
     for workload in _workloads(series):
         last = {
-            one["configuration"]: one["points"][-1] for one in series if one["workload"] == workload
+            curve["configuration"]: curve["points"][-1]
+            for curve in series
+            if curve["workload"] == workload
         }
         smallest = last[ALL_SHARING]["weighted"]
         claims.append(
@@ -204,16 +206,16 @@ def _direct(series: Data) -> Claim:
 
 
 def _workloads(series: Sequence[Data]) -> list[str]:
-    return list(dict.fromkeys(one["workload"] for one in series))
+    return list(dict.fromkeys(curve["workload"] for curve in series))
 
 
 def _last(series: Sequence[Data], workload: str, configuration: str, how: str) -> float:
     """The seconds with all queries."""
-    (found,) = (
-        one
-        for one in series
-        if (one["workload"], one["configuration"], one["execution"])
+    (all_queries,) = (
+        curve
+        for curve in series
+        if (curve["workload"], curve["configuration"], curve["execution"])
         == (workload, configuration, how)
     )
-    point: dict[str, Any] = found["points"][-1]
+    point: dict[str, Any] = all_queries["points"][-1]
     return float(point["seconds"])

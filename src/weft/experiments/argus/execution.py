@@ -62,7 +62,7 @@ def execute(inputs: Inputs, plan: NetworkPlan, *, by_node: bool = False) -> Exec
         started = time.perf_counter()
         outcome = advance(compiled, state, {inputs.stream: table}, before, after, {})
         seconds.append(time.perf_counter() - started)
-        results += sum(found.num_rows for found in outcome.results.values())
+        results += sum(table.num_rows for table in outcome.results.values())
         candidates += sum(outcome.counters.candidates.values())
         state, before = outcome.state, after
     return Executed(

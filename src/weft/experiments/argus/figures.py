@@ -24,17 +24,17 @@ def execution_times(run: ArgusRun) -> Data:
         for configuration in CONFIGURATIONS:
             for how in EXECUTIONS:
                 points = []
-                for made in run.networks(scale, configuration):
-                    executed = run.executed(scale, configuration, made, how)
+                for network in run.networks(scale, configuration):
+                    executed = run.executed(scale, configuration, network, how)
                     points.append(
                         {
-                            "queries": made.queries,
+                            "queries": network.queries,
                             "seconds": executed.seconds_per_increment,
                             "physical_joins": executed.physical_joins,
                             "candidates": executed.candidates,
                             "results": executed.results,
                             "history_rows": executed.history_rows,
-                            "weighted": network_size(made.plan).weighted,
+                            "weighted": network_size(network.plan).weighted,
                         }
                     )
                 series.append(
@@ -55,9 +55,9 @@ def network_sizes(run: ArgusRun) -> Data:
             "workload": scale.workload,
             "configuration": configuration,
             "points": [
-                {"queries": made.queries, "generation_seconds": made.seconds}
-                | network_size(made.plan).to_json()
-                for made in run.networks(scale, configuration)
+                {"queries": network.queries, "generation_seconds": network.seconds}
+                | network_size(network.plan).to_json()
+                for network in run.networks(scale, configuration)
             ],
         }
         for scale in run.settings.scales
@@ -74,18 +74,18 @@ def direct_queries(run: ArgusRun) -> Data:
     series = []
     for scale in run.settings.scales:
         measured = run.direct(scale)
-        made = run.networks(scale, ALL_SHARING)[-1]
-        shared = run.executed(scale, ALL_SHARING, made, MERGED)
-        each = sum(full.seconds for full in measured) / len(measured)
+        network = run.networks(scale, ALL_SHARING)[-1]
+        shared = run.executed(scale, ALL_SHARING, network, MERGED)
+        seconds_of_one = sum(full.seconds for full in measured) / len(measured)
         series.append(
             {
                 "workload": scale.workload,
-                "queries": made.queries,
+                "queries": network.queries,
                 "measured": len(measured),
-                "seconds_of_one": each,
-                "direct": each * made.queries,
+                "seconds_of_one": seconds_of_one,
+                "direct": seconds_of_one * network.queries,
                 "shared": shared.seconds_per_increment,
-                "ratio": each * made.queries / shared.seconds_per_increment,
+                "ratio": seconds_of_one * network.queries / shared.seconds_per_increment,
             }
         )
     return _data("baseline", run, series)

@@ -56,11 +56,11 @@ def inputs(scale: Scale, seed: int) -> Inputs:
     """A workload's rows and its first queries."""
     count = max(scale.counts)
     if scale.workload == "fed":
-        made = tuple(fed_queries.queries(count, seed))
+        queries = tuple(fed_queries.queries(count, seed))
         rows = fed.transfers(seed, scale.records)
-        return Inputs(scale, fed.STREAM, rows, made, fed.WATERMARK)
-    made = tuple(med_queries.queries(count, seed))
-    return Inputs(scale, med.STREAM, med.stays(seed, scale.records), made, med.WATERMARK)
+        return Inputs(scale, fed.STREAM, rows, queries, fed.WATERMARK)
+    queries = tuple(med_queries.queries(count, seed))
+    return Inputs(scale, med.STREAM, med.stays(seed, scale.records), queries, med.WATERMARK)
 
 
 def schema_of(stream: str, rows: pa.Table, watermark: str) -> StreamSchema:

@@ -24,7 +24,7 @@ EXECUTIONS = (MERGED, BY_NODE)
 
 
 @dataclass(frozen=True)
-class Made:
+class BuiltNetwork:
     """The network of the first queries, and the seconds that adding them took."""
 
     queries: int
@@ -41,7 +41,7 @@ class ArgusRun:
         self._progress = progress
         self._done = 0
         self._inputs: dict[str, Inputs] = {}
-        self._networks: dict[tuple[str, str], list[Made]] = {}
+        self._networks: dict[tuple[str, str], list[BuiltNetwork]] = {}
         self._executed: dict[tuple[str, str, int, str], Executed] = {}
 
     def step(self, what: str) -> None:
@@ -67,7 +67,7 @@ class ArgusRun:
             self._inputs[scale.workload] = inputs(scale, self.settings.seed)
         return self._inputs[scale.workload]
 
-    def networks(self, scale: Scale, configuration: str) -> list[Made]:
+    def networks(self, scale: Scale, configuration: str) -> list[BuiltNetwork]:
         """The networks of a configuration: the same one, after more and more queries."""
         key = scale.workload, configuration
         if key not in self._networks:
@@ -75,43 +75,45 @@ class ArgusRun:
             self._networks[key] = _networks(self.inputs(scale), configuration)
         return self._networks[key]
 
-    def executed(self, scale: Scale, configuration: str, made: Made, how: str) -> Executed:
-        key = scale.workload, configuration, made.queries, how
+    def executed(
+        self, scale: Scale, configuration: str, network: BuiltNetwork, how: str
+    ) -> Executed:
+        key = scale.workload, configuration, network.queries, how
         if key not in self._executed:
-            self.step(f"{scale.workload}, {configuration}, {made.queries} queries, {how}")
-            self._executed[key] = execute(self.inputs(scale), made.plan, by_node=how == BY_NODE)
+            self.step(f"{scale.workload}, {configuration}, {network.queries} queries, {how}")
+            self._executed[key] = execute(self.inputs(scale), network.plan, by_node=how == BY_NODE)
         return self._executed[key]
 
     def direct(self, scale: Scale) -> list[FullRun]:
         """Some of the queries in full over all rows, after the last increment."""
         self.step(f"{scale.workload}: queries in full on DuckDB")
-        given = self.inputs(scale)
-        database = InFull(given.stream, given.rows)
-        chosen = sampled(given.queries, self.settings.direct_queries)
+        inputs = self.inputs(scale)
+        database = InFull(inputs.stream, inputs.rows)
+        chosen = sampled(inputs.queries, self.settings.direct_queries)
         return [database.run(query) for query in chosen]
 
 
-def _networks(given: Inputs, configuration: str) -> list[Made]:
+def _networks(inputs: Inputs, configuration: str) -> list[BuiltNetwork]:
     options = CONFIGURATIONS[configuration]
-    index, estimate = ScanIndex(), estimate_of(given)
+    index, estimate = ScanIndex(), estimate_of(inputs)
     plan = NetworkPlan(version=0)
-    made: list[Made] = []
+    networks: list[BuiltNetwork] = []
     added, seconds = 0, 0.0
-    for count in given.scale.counts:
+    for count in inputs.scale.counts:
         started = time.perf_counter()
         plan = with_queries(
-            plan, given.bound[added:count], (), (given.schema,), index, options, estimate
+            plan, inputs.bound[added:count], (), (inputs.schema,), index, options, estimate
         )
         seconds += time.perf_counter() - started
-        made.append(Made(count, plan, seconds))
+        networks.append(BuiltNetwork(count, plan, seconds))
         added = count
-    return made
+    return networks
 
 
-def estimate_of(given: Inputs) -> HeuristicEstimate:
+def estimate_of(inputs: Inputs) -> HeuristicEstimate:
     """Rows and distinct values of the history, as a database has them in its statistics."""
-    history = given.history
+    history = inputs.history
     distinct = {
-        (given.stream, name): float(len(history[name].unique())) for name in history.column_names
+        (inputs.stream, name): float(len(history[name].unique())) for name in history.column_names
     }
-    return HeuristicEstimate({given.stream: float(history.num_rows)}, distinct)
+    return HeuristicEstimate({inputs.stream: float(history.num_rows)}, distinct)

@@ -21,13 +21,11 @@ from weft.experiments.memory.node_codes import Attribute, NodeCodes, encode
 from weft.experiments.memory.tree_run import TreeRun, run_tree
 from weft.optimizer.groupby.memory.tables import TableModel, recency_tables, zipf_tables
 from weft.optimizer.groupby.planner import PlannedTree, plan_tree
-from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree
+from weft.optimizer.groupby.trees.aggregate_tree import AggregateTree, GroupBySet
 from weft.workloads.flows import ATTRIBUTES
 
 OURS, PAPER, SLC = "fptas", "fptas, Lemma 6.1", "slc"
 CONFIGURATIONS = (OURS, PAPER, SLC)
-
-Node = frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,11 @@ class Trace:
         return {OURS: recency_tables(self.statistics), PAPER: zipf_tables(self.statistics)}
 
     @cached_property
-    def _codes(self) -> list[dict[Node, NodeCodes]]:
+    def _codes(self) -> list[dict[GroupBySet, NodeCodes]]:
         return [{} for _ in self._tables]
 
     def run(
-        self, tree: AggregateTree, allocation: dict[Node, float], configuration: str
+        self, tree: AggregateTree, allocation: dict[GroupBySet, float], configuration: str
     ) -> list[TreeRun]:
         """Every epoch with empty tables at its start."""
         table = colliding if configuration == SLC else bounded
@@ -82,14 +80,16 @@ class Trace:
             for given, attributes, codes in zip(self._tables, self.epochs, self._codes)
         ]
 
-    def plan(self, queries: Sequence[Node], memory: float, configuration: str) -> PlannedTree:
+    def plan(self, queries: Sequence[GroupBySet], memory: float, configuration: str) -> PlannedTree:
         if configuration == SLC:
             return plan_tree(queries, self.statistics, memory, "slc")
         return plan_tree(
             queries, self.statistics, memory, "fptas", model=self.models[configuration]
         )
 
-    def outcome(self, queries: Sequence[Node], memory: float, configuration: str) -> TreeOutcome:
+    def outcome(
+        self, queries: Sequence[GroupBySet], memory: float, configuration: str
+    ) -> TreeOutcome:
         """Plan, run and count."""
         planned = self.plan(queries, memory, configuration)
         runs = self.run(planned.tree, dict(planned.allocation), configuration)

@@ -68,16 +68,16 @@ class Parent:
         """The fragments of a child."""
         places = self._places(node)
         names = [places[key.sql] for key in node.keys]
-        ends, which = factorized(coarse_ends(self._ends, node.fragments))
-        end_codes = which[self._end_places]
+        ends, coarse_codes = factorized(coarse_ends(self._ends, node.fragments))
+        end_codes = coarse_codes[self._end_places]
         signature = self._signature(node)
         grouping = [(end_codes, max(len(ends), 1)), *(_coded(column) for column in signature)]
         grouping += [self._code(name) for name in names]
         order, low = _grouped(grouping, self.rows)
         high = np.append(low[1:], self.rows)
         first = order[low]
-        taken = pa.array(first)
-        keys = [self._arrays[name].take(taken) for name in names]
+        first_rows = pa.array(first)
+        keys = [self._arrays[name].take(first_rows) for name in names]
         table: dict[str, object] = {FRAGMENT_END: ends[end_codes[first]]}
         table |= {signature_column(i): column[first] for i, column in enumerate(signature)}
         table |= {key_column(i): column for i, column in enumerate(keys)}

@@ -113,7 +113,7 @@ class NodeState:
         same = self.groups is self.keys and other.groups is other.keys
         groups = keys if same else np.concatenate([self.groups, other.groups])
         ends = np.concatenate([self.ends, other.ends])
-        both = NodeState(
+        unsorted = NodeState(
             keys=keys,
             groups=groups,
             ends=ends,
@@ -121,7 +121,7 @@ class NodeState:
             columns=columns,
             partials=partials,
         )
-        return both.select(_merge_order(keys, ends, len(self)))
+        return unsorted.select(_merge_order(keys, ends, len(self)))
 
     def narrowed(self, partials: Collection[str]) -> NodeState:
         """Without the partials that no live query reads."""

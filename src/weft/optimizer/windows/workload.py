@@ -156,9 +156,9 @@ def _distinct_rows(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
     order = np.lexsort(keys[::-1])
     ordered = keys[:, order]
     changes = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))
-    which = np.empty(keys.shape[1], dtype=np.int64)
-    which[order] = np.cumsum(changes) - 1
-    return ordered[:, changes], which
+    column_of = np.empty(keys.shape[1], dtype=np.int64)
+    column_of[order] = np.cumsum(changes) - 1
+    return ordered[:, changes], column_of
 
 
 def _classes(slide: int, low: int, high: int) -> tuple[EdgeClass, ...]:
@@ -173,10 +173,10 @@ def _overlaps(
     slides: NDArray[np.int64],
 ) -> tuple[Fraction, ...]:
     """The sum of range / slide for each edge set (equation 2), exactly."""
-    distinct, which = _distinct_rows(np.stack([edge_set_of, slides]))
+    distinct, column_of = _distinct_rows(np.stack([edge_set_of, slides]))
     kind: Any = np.int64 if int(ranges.max()) * len(ranges) < LARGEST else object
     totals = np.zeros(distinct.shape[1], dtype=kind)
-    np.add.at(totals, which, ranges.astype(kind))
+    np.add.at(totals, column_of, ranges.astype(kind))
     overlaps = [Fraction(0)] * count
     for (edge_set, slide), total in zip(distinct.T.tolist(), totals.tolist()):
         overlaps[edge_set] += Fraction(total, slide)

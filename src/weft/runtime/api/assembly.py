@@ -34,7 +34,7 @@ from weft.runtime.network.publication import NetworkPublication
 from weft.runtime.network.tables import TableVersions
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
-from weft.runtime.protocol.follower import Follower, Input
+from weft.runtime.protocol.follower import Follower, InputLog
 from weft.runtime.protocol.leader import Leader
 from weft.runtime.protocol.publishing import Consumer, Publisher
 from weft.runtime.protocol.step import Hooks
@@ -65,7 +65,7 @@ class Assembled:
 
     leader: Leader
     rows: Follower
-    for_network: Input
+    for_network: InputLog
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ class Assembly:
         stepper = self._stepper(log, engine, around, publisher)
         leader = Leader(stepper, schema, self._settings.most_unconsumed)
 
-        def followed_by(consumer: Consumer, without_gap: str = "") -> Input:
-            return Input(
+        def followed_by(consumer: Consumer, without_gap: str = "") -> InputLog:
+            return InputLog(
                 log,
                 lambda: stepper.last,
                 publisher.clean,

@@ -145,8 +145,8 @@ class Weft:
             self._registry.add_table(name, df)
 
     def _check_free(self, name: str) -> None:
-        taken = {*self._registry.sources, *self._registry.tables}
-        if name.lower() in {other.lower() for other in taken}:
+        names = {*self._registry.sources, *self._registry.tables}
+        if name.lower() in {existing.lower() for existing in names}:
             raise CatalogError("DUPLICATE_NAME", kind="stream or table", name=name)
 
     # queries

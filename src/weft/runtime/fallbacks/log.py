@@ -122,11 +122,11 @@ class FallbackLog:
             if self._names()[:1] > [name]:
                 raise  # it was pruned while we read: the caller reads again
             raise CheckpointError("DAMAGED", path=path, detail="it is missing") from error
-        found = body.get("format") if isinstance(body, dict) else None
-        if not isinstance(found, int):
+        format_ = body.get("format") if isinstance(body, dict) else None
+        if not isinstance(format_, int):
             raise CheckpointError("DAMAGED", path=path, detail="it has no format number")
-        if found > FORMAT:
-            raise CheckpointError("NEWER_FORMAT", path=path, found=found, known=FORMAT)
+        if format_ > FORMAT:
+            raise CheckpointError("NEWER_FORMAT", path=path, found=format_, known=FORMAT)
         fields: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in body.items()
         }

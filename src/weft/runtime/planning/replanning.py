@@ -95,8 +95,8 @@ def groups_drifted(
         ]
         if any(estimate.source == "assumed" for estimate in estimates):
             continue
-        few, many = sorted(estimate.value for estimate in estimates)
-        if many > factor * few:
+        lower, higher = sorted(estimate.value for estimate in estimates)
+        if higher > factor * lower:
             return True
     return False
 

@@ -32,7 +32,7 @@ from weft.runtime.settings import session_settings
 
 
 @dataclass(frozen=True)
-class Input:
+class InputLog:
     """A log that a follower consumes."""
 
     log: StreamLog
@@ -86,10 +86,10 @@ def consumed_steps(
 class Follower:
     """Takes steps over what its input logs have published."""
 
-    def __init__(self, stepper: Stepper, inputs: Sequence[Input] = ()) -> None:
+    def __init__(self, stepper: Stepper, inputs: Sequence[InputLog] = ()) -> None:
         self._stepper, self._inputs = stepper, tuple(inputs)
 
-    def add_input(self, source: Input) -> None:
+    def add_input(self, source: InputLog) -> None:
         """Follow one more log. A step under way goes on with those it began with."""
         self._inputs = (*self._inputs, source)
 
@@ -140,7 +140,7 @@ class Follower:
         return not self.resting and any(self._new_position(source) for source in self._in_use)
 
     @property
-    def _in_use(self) -> list[Input]:
+    def _in_use(self) -> list[InputLog]:
         """The inputs that a step consumes: those that a query reads, or has read before."""
         last = self._stepper.last
         consumed = last.inputs if last is not None and not self.let_go else {}
@@ -150,7 +150,7 @@ class Follower:
             if source.asked() or source.published() or source.log.stream in consumed
         ]
 
-    def _new_position(self, source: Input) -> Position | None:
+    def _new_position(self, source: InputLog) -> Position | None:
         """The position of an input's last commit; None if there is nothing new."""
         last = source.last()
         if last is None:
@@ -158,7 +158,7 @@ class Follower:
         consumed = self._consumed(source)
         return last.position if consumed is None or last.sequence > consumed.sequence else None
 
-    def _consumed(self, source: Input) -> Position | None:
+    def _consumed(self, source: InputLog) -> Position | None:
         last = self._stepper.last
         return last.inputs.get(source.log.stream) if last is not None else None
 
@@ -207,7 +207,7 @@ class Follower:
 
         return intent
 
-    def _end(self, source: Input) -> Commit | Gap | None:
+    def _end(self, source: InputLog) -> Commit | Gap | None:
         """The step of an input up to which the follower's next step consumes it."""
         last = source.last()
         if last is None or not source.without_gap or self.let_go:

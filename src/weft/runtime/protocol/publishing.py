@@ -160,6 +160,6 @@ def _bounds(group: Any, column: str) -> tuple[int | None, int | None]:
     for index in range(group.num_columns):
         chunk = group.column(index)
         if chunk.path_in_schema == column:
-            known = chunk.statistics is not None and chunk.statistics.has_min_max
-            return (chunk.statistics.min, chunk.statistics.max) if known else (None, None)
+            has_bounds = chunk.statistics is not None and chunk.statistics.has_min_max
+            return (chunk.statistics.min, chunk.statistics.max) if has_bounds else (None, None)
     raise LookupError(column)

@@ -162,7 +162,7 @@ class Registry:
         self._sessions.now()
         for record, bound in self._running().queries:
             if bound is None:
-                statuses = {other.change: other.status for other in self.live()}
+                statuses = {live.change: live.status for live in self.live()}
                 if statuses.get(record.change) != REJECTED:
                     self.bind(record.name, record.sql, record.id)
                 continue

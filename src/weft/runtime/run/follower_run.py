@@ -14,7 +14,7 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 
 from weft.errors import RunError
-from weft.runtime.protocol.follower import Follower, Input
+from weft.runtime.protocol.follower import Follower, InputLog
 from weft.runtime.run.stream_run import StreamRun
 from weft.runtime.sessions import copied
 
@@ -34,7 +34,7 @@ class FollowerRun:
             target=self._watch, name=f"weft-{follower.name}", daemon=True
         )
 
-    def follow(self, stream: StreamRun, source: Input) -> None:
+    def follow(self, stream: StreamRun, source: InputLog) -> None:
         """Follow one more stream."""
         self._streams = (*self._streams, stream)
         self._follower.add_input(source)

@@ -87,9 +87,9 @@ def read_steadily(read: Callable[[], _Read]) -> _Read:
 
 def _check_size(storage: Storage, entry: Entry) -> None:
     """Refuse a file that is not as long as it was written, before Spark reads it."""
-    found = storage.filesystem.get_file_info(storage.path(entry["name"]))
-    if found.type == fs.FileType.NotFound:
+    info = storage.filesystem.get_file_info(storage.path(entry["name"]))
+    if info.type == fs.FileType.NotFound:
         raise FileNotFoundError(2, "a result file is missing", storage.path(entry["name"]))
-    if found.size != entry["size"]:
-        detail = f"it has {found.size} bytes, {entry['size']} were written"
+    if info.size != entry["size"]:
+        detail = f"it has {info.size} bytes, {entry['size']} were written"
         raise CheckpointError("DAMAGED", path=storage.path(entry["name"]), detail=detail)

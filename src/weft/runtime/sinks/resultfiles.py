@@ -91,8 +91,8 @@ def _fits(run: Sequence[Entry], entry: Entry, keep: int | None) -> bool:
 
 def _first_written(entry: Entry) -> int | None:
     """When the oldest results of a file were written; None for a file of an older weft."""
-    found: int | None = entry.get("first_written", entry.get("written"))
-    return found
+    written: int | None = entry.get("first_written", entry.get("written"))
+    return written
 
 
 def merge_files(checkpoint: Storage, portion: Sequence[Entry], prefix: str) -> Entry:

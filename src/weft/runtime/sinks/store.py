@@ -110,8 +110,8 @@ def _clustered(table: pa.Table) -> pa.Table:
     query as a dictionary."""
     encoded = table.column(QUERY_COLUMN).combine_chunks().dictionary_encode()
     indices = encoded.indices.to_numpy()
-    place = table.schema.get_field_index(QUERY_COLUMN)
-    table = table.set_column(place, QUERY_COLUMN, encoded)
+    position = table.schema.get_field_index(QUERY_COLUMN)
+    table = table.set_column(position, QUERY_COLUMN, encoded)
     together = int((indices[1:] != indices[:-1]).sum()) < len(encoded.dictionary)
     return table if together else table.take(np.argsort(indices, kind="stable"))
 
@@ -121,6 +121,6 @@ def wall_clock() -> int:
     return int(time.time() * 1_000_000)
 
 
-def results_folder(checkpoint: Storage, place: str = "") -> str:
-    """The folder of result files that a manifest places there."""
-    return place or f"{checkpoint.uri}/results"
+def results_folder(checkpoint: Storage, root: str = "") -> str:
+    """The folder of the result files that a manifest has under a root; without one, the store's own."""
+    return root or f"{checkpoint.uri}/results"

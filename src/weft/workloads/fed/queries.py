@@ -193,8 +193,8 @@ def varied(count: int = 10_000, seed: int = 1) -> list[JoinSql]:
     1000
     """
     kinds = categories()
-    each = -(-count // len(kinds))
-    return interleaved([category.varied(each, seed) for category in kinds])[:count]
+    per_category = -(-count // len(kinds))
+    return interleaved([category.varied(per_category, seed) for category in kinds])[:count]
 
 
 def _numbers(ways: int) -> range:

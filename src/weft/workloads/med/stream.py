@@ -147,8 +147,8 @@ def _returns(random: np.random.Generator, count: int, home: Integers, span: int)
     """Two stays of one patient."""
     patient = np.repeat(random.integers(0, PATIENTS, count), 2)
     disease = np.repeat(_any_disease(random, count), 2)
-    other = random.random(2 * count) < 0.2
-    disease = np.where(other, _any_disease(random, 2 * count), disease)
+    has_another = random.random(2 * count) < 0.2
+    disease = np.where(has_another, _any_disease(random, 2 * count), disease)
     hospital = np.repeat(_hospital(random, home[patient[::2]]), 2)
     moved = random.random(2 * count) < 0.2
     hospital = np.where(moved, random.integers(0, HOSPITALS, 2 * count), hospital)
@@ -164,8 +164,8 @@ def _returns(random: np.random.Generator, count: int, home: Integers, span: int)
 def _infections(random: np.random.Generator, count: int, home: Integers, span: int) -> _Stays:
     """A patient with a contagious disease, another one of the hospital in the same days, who comes
     back with that disease."""
-    one, two = random.integers(0, PATIENTS, (2, count))
-    hospital = _hospital(random, home[one])
+    first, second = random.integers(0, PATIENTS, (2, count))
+    hospital = _hospital(random, home[first])
     caught = random.integers(0, len(CONTAGIOUS), count)
     begin = random.integers(-_LEAD_DAYS * DAY, span, count)
     hours = DAY // 24
@@ -176,16 +176,18 @@ def _infections(random: np.random.Generator, count: int, home: Integers, span: i
 
     return _joined(
         [
-            _Stays(one, hospital, home[one], caught, begin, 2 + random.geometric(0.2, count)),
+            _Stays(first, hospital, home[first], caught, begin, 2 + random.geometric(0.2, count)),
             _Stays(
-                two,
+                second,
                 hospital,
-                home[two],
+                home[second],
                 _any_disease(random, count),
                 later(0, 3),
                 2 + random.geometric(0.3, count),
             ),
-            _Stays(two, hospital, home[two], caught, later(6, 25), random.geometric(0.2, count)),
+            _Stays(
+                second, hospital, home[second], caught, later(6, 25), random.geometric(0.2, count)
+            ),
         ]
     )
 
@@ -203,9 +205,9 @@ def _hospital(random: np.random.Generator, zip_code: Integers) -> Integers:
 
 def _any_disease(random: np.random.Generator, count: int) -> Integers:
     """Mostly one that is not contagious."""
-    other = len(CONTAGIOUS) + drawn(random, zipf(OTHER_DISEASES, DISEASE_SKEW), count)
+    harmless = len(CONTAGIOUS) + drawn(random, zipf(OTHER_DISEASES, DISEASE_SKEW), count)
     contagious = random.integers(0, len(CONTAGIOUS), count)
-    return np.where(random.random(count) < 0.02, contagious, other)
+    return np.where(random.random(count) < 0.02, contagious, harmless)
 
 
 def _table(rows: _Stays, seed: int) -> pa.Table:

@@ -59,26 +59,26 @@ class SketchTable:
 
     def merged(self, codes: Codes) -> int:
         """The code of the sketch of several together."""
-        which = codes.tobytes()
-        code = self._merges.get(which)
+        merged_codes = codes.tobytes()
+        code = self._merges.get(merged_codes)
         if code is None:
             merged = self.kind.merge([self.sketch(code) for code in codes.tolist()])
-            code = self._merges[which] = self.add(self.kind.write(merged))
+            code = self._merges[merged_codes] = self.add(self.kind.write(merged))
         return code
 
     def combined(self, left: Codes, right: Codes) -> Codes:
         """The merges of two columns of codes, element by element."""
         merged = np.where(left == 0, right, left)
-        both = (left != 0) & (right != 0)
+        different = (left != 0) & (right != 0)
         if self.kind.idempotent:
-            both &= left != right
-        places = np.flatnonzero(both)
+            different &= left != right
+        places = np.flatnonzero(different)
         if len(places):
             low = np.minimum(left[places], right[places])
             high = np.maximum(left[places], right[places])
-            pairs, which = np.unique(low << _PAIR_SHIFT | high, return_inverse=True)
+            pairs, pair_of = np.unique(low << _PAIR_SHIFT | high, return_inverse=True)
             ends = np.stack([pairs >> _PAIR_SHIFT, pairs & _CODE_MASK], axis=1)
-            merged[places] = np.array([self.merged(pair) for pair in ends], np.int64)[which]
+            merged[places] = np.array([self.merged(pair) for pair in ends], np.int64)[pair_of]
         return merged
 
 

@@ -52,10 +52,10 @@ class CoverPool:
         self.sample_weights: list[Floats] = []
         for number, held in enumerate(self.points):
             sample = held if len(held) <= _SAMPLE else np.sort(random.permutation(held)[:_SAMPLE])
-            mine = self._weights[sample]
+            weights = self._weights[sample]
             self.samples.append(sample)
             # A set's weights add up to its rate, which is known.
-            self.sample_weights.append(mine * (rates[number] / mine.sum()))
+            self.sample_weights.append(weights * (rates[number] / weights.sum()))
 
     def union(self, edge_sets: Iterable[int]) -> float:
         """A guess of the rate of all edges of the sets."""
