@@ -153,6 +153,13 @@ SCENARIOS = {
         only_at=HISTORY_AT | {"after_base"},
         batches=3,
     ),
+    "network-lanes": replace(
+        NETWORK,
+        settings={"kernel": "lanes", "lanes": 2},
+        done=_has("streams/@network/buckets/*/*-right-*.parquet"),
+        failpoints=USUAL | {"after_published", "after_stage"},
+        only_at=HISTORY_AT | {"after_stage"},
+    ),
     "follower-flush": replace(FOLLOWER, in_flush=True),
     "follower-pruning": replace(
         FOLLOWER,

@@ -158,9 +158,16 @@ def test_measured_sizes_stand_beside_the_nodes() -> None:
     text = " ".join(str(found).split())
     assert "size 1,200 rows so far; history of 900 rows, 2.0 KiB" in text
     assert "measured in 4 steps rows 5,000, 2,500/s while running results 31 late rows 2" in text
-    assert "watermark 2024-01-01 00:00:00 UTC history 900 rows, 2.0 KiB" in text
+    assert (
+        "watermark 2024-01-01 00:00:00 UTC history 900 rows, 2.0 KiB in memory, on the driver"
+        in text
+    )
+    in_tasks = replace(measured, where="lanes")
+    text = " ".join(str(explain([], []).with_network(plan_of_two(), in_tasks)).split())
+    assert "history 900 rows, 2.0 KiB in files; joins run in tasks" in text
     document = found.to_json()["network"]
     assert document["measured"]["history_bytes"] == 2048
+    assert document["measured"]["where"] == "driver"
     assert document["nodes"][1]["measured"]["history_rows"] == 900
 
 

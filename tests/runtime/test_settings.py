@@ -28,6 +28,7 @@ from weft.runtime.settings import settings_of, trigger_of
         ("driver_cap_bytes", -1),
         ("driver_cap_bytes", "1g"),
         ("driver_cap_bytes", 1e9),
+        ("lane_cap_bytes", 1000),
     ],
 )
 def test_a_value_that_means_nothing_is_refused(name: str, value: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -338,9 +337,9 @@ def test_a_lane_that_the_system_ends(
 ) -> None:
     """As it ends processes for want of memory: a clear error, and the next start goes on."""
 
-    def killed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def killed(payload: str, number: int) -> list[tuple[str, object]]:
         os.kill(os.getpid(), signal.SIGKILL)
-        yield from batches
+        return [(payload, number)]
 
     batches: list[Batch] = [[(t, k, t) for k in "abc"] for t in range(0, 48, 12)]
     sql = "SELECT k, sum(v) AS s FROM s GROUP BY window(ts, '20 seconds', '10 seconds'), k"

@@ -172,7 +172,7 @@ def test_a_part_of_a_join_condition_that_only_spark_can_compute(streams: Streams
 
 def test_history_is_there_after_a_restart(streams: Streams) -> None:
     """Each batch is run by another process, so to speak; matches span all of them."""
-    for step in range(4):
+    for step in range(3):
         with streams.open() as w:
             if step == 0:
                 streams.register(w, QUERIES)
@@ -180,7 +180,25 @@ def test_history_is_there_after_a_restart(streams: Streams) -> None:
             streams.add("u", some_rows(step * 15, step * 15 + 15, shift=1))
             w.start(availableNow=True).awaitTermination()
             total = streams.check(w, QUERIES)
+    assert total > 150
+
+
+def test_joins_move_between_driver_and_tasks(streams: Streams) -> None:
+    """By restarts, and by themselves: tasks above the cap; nothing is lost, nothing comes twice."""
+    places: list[set[str]] = []
+    for step, kernel in enumerate(["driver", "lanes", "auto", "driver"]):
+        with streams.open(kernel=kernel, lanes=2, driver_cap_bytes=1) as w:
+            if step == 0:
+                streams.register(w, QUERIES)
+            streams.add("t", some_rows(step * 20, step * 20 + 20))
+            streams.add("u", some_rows(step * 15, step * 15 + 15, shift=1))
+            run = w.start(availableNow=True)
+            run.awaitTermination()
+            progress = [p for p in run.recentProgress if p["stream"] == "@network"]
+            places.append({p["where"] for p in progress if p["rows"]})
+            total = streams.check(w, QUERIES)
     assert total > 200
+    assert places == [{"driver"}, {"lanes"}, {"lanes"}, {"driver"}]
 
 
 def test_history_is_compacted_and_expires(

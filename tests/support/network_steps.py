@@ -393,3 +393,24 @@ def specs(draw: st.DrawFn, id_: str) -> Spec:
     order = tuple(draw(st.permutations(range(count))))
     above = draw(st.integers(0, 2))
     return Spec(id_, relations, tuple(chosen), tuple(shown), draw(st.booleans()), order, above)
+
+
+def queries_of(count: int) -> st.SearchStrategy[list[Spec]]:
+    return st.tuples(*(specs(f"q{number}") for number in range(count))).map(list)
+
+
+@st.composite
+def histories(draw: st.DrawFn, steps: int = 4) -> list[dict[str, pa.Table]]:
+    """The deltas of some steps: tables come with the first one, streams at their own speed."""
+    deltas = []
+    for step in range(1, steps + 1):
+        delta = {name: draw(rows_of(name, step)) for name in STREAMS if draw(st.integers(0, 3))}
+        if step == 1:
+            delta["t"] = draw(rows_of("t", step))
+        deltas.append(delta)
+    return deltas
+
+
+def watermark_of(step: int) -> int:
+    """After step s: two seconds behind it."""
+    return max(0, (step - 2) * SECOND)

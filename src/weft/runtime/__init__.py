@@ -4,6 +4,6 @@
 supervises; `windows/`, `rows/` and `network/` are the engines, `fallbacks/` the queries that run
 alone; `level1/` turns rows into fragments, `planning/` makes plan versions, `sinks/` take results;
 `protocol/` is the order of things in a step, `checkpoint/` what it leaves on disk. `settings`,
-`sessions`, `frames`, `quiet` and `cause` are for all rooms. Choosing plans and computing windows need no
-Spark: see `optimizer` and `kernel`.
+`sessions`, `frames`, `tasks`, `quiet` and `cause` are for all rooms. Choosing plans and computing windows
+need no Spark: see `optimizer` and `kernel`.
 """

@@ -25,8 +25,10 @@ SESSION_SETTINGS = {
 class Settings:
     """How a weft runs; none of these changes a result.
 
-    `kernel`: where levels 2 and 3 run; `auto` takes the driver while the open state is below
-    `driver_cap_bytes` and lanes above. `lanes`: how many (default: the session's parallelism).
+    `kernel`: where levels 2 and 3, and the network's joins, run; `auto` takes the driver while the
+    open state, or the history of joins, is below `driver_cap_bytes`, and lanes above. `lanes`: how many
+    (default: the session's parallelism). `lane_cap_bytes`: how many bytes of rows a lane of joins
+    holds at once; more are joined in pieces.
     `idle_seconds`: how long a stream must be quiet before due windows are flushed.
     `sink_tries`: how often a failing sink is tried on the same batch, and how often a fallback may
     fail one time after the other; `sink_pause_seconds`: the first pause between, which grows.
@@ -48,6 +50,7 @@ class Settings:
     kernel: Kernel = "auto"
     driver_cap_bytes: int = 1 << 30
     lanes: int | None = None
+    lane_cap_bytes: int = 1 << 28
     idle_seconds: float = 1.0
     sink_tries: int = 3
     sink_pause_seconds: float = 0.5
@@ -89,6 +92,10 @@ def check_settings(settings: Settings) -> None:
     drift, passes = settings.replan_drift, settings.passes
     meant = {
         "driver_cap_bytes": (_whole(settings.driver_cap_bytes, 0), "give a number of bytes"),
+        "lane_cap_bytes": (
+            _whole(settings.lane_cap_bytes, 1 << 20),
+            "give a number of bytes, a mebibyte or more",
+        ),
         "idle_seconds": (_seconds(settings.idle_seconds), "give seconds, 0 or more"),
         "sink_tries": (_whole(settings.sink_tries, 1), "give a number of tries, 1 or more"),
         "sink_pause_seconds": (_seconds(settings.sink_pause_seconds), "give seconds, 0 or more"),

@@ -16,10 +16,11 @@ from tests.support.network_steps import (
     Spec,
     counted,
     difference,
+    histories,
     plan_of,
-    rows_of,
-    specs,
+    queries_of,
     table,
+    watermark_of,
 )
 
 from weft.kernel import network
@@ -28,23 +29,6 @@ from weft.kernel.network import Limits, Outcome, Program, State
 Rows = dict[str, Counter[Any]]
 SMALL = Limits(block=3)
 """Blocks so small that every join takes several."""
-
-
-@st.composite
-def histories(draw: st.DrawFn, steps: int = 4) -> list[dict[str, pa.Table]]:
-    """The deltas of some steps: tables come with the first one, streams at their own speed."""
-    deltas = []
-    for step in range(1, steps + 1):
-        delta = {name: draw(rows_of(name, step)) for name in STREAMS if draw(st.integers(0, 3))}
-        if step == 1:
-            delta["t"] = draw(rows_of("t", step))
-        deltas.append(delta)
-    return deltas
-
-
-def watermark_of(step: int) -> int:
-    """After step s: two seconds behind it."""
-    return max(0, (step - 2) * SECOND)
 
 
 class Runner:
@@ -98,10 +82,6 @@ class Runner:
             watermark=watermark,
             limits=self.limits,
         )
-
-
-def queries_of(count: int) -> st.SearchStrategy[list[Spec]]:
-    return st.tuples(*(specs(f"q{number}") for number in range(count))).map(list)
 
 
 @settings(max_examples=30)

@@ -149,4 +149,5 @@ def _network_measured(last: Commit) -> NetworkMeasured:
             for node in {**rows, **history}
         },
         seconds=metrics.get("seconds"),
+        where=metrics.get("where", "driver"),
     )

@@ -92,4 +92,5 @@ def _measured(measured: NetworkMeasured) -> dict[str, Any]:
         "seconds": measured.seconds,
         "history_rows": measured.history_rows,
         "history_bytes": measured.history_bytes,
+        "where": measured.where,
     }

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
-from weft.kernel.network.keys import equalities, hull, range_subjects
+from weft.kernel.network.joins.keys import equalities, hull, range_subjects
 
 
 @dataclass(frozen=True)

@@ -217,4 +217,6 @@ def _measured(measured: NetworkMeasured) -> Iterator[str]:
     yield from item("late rows", f"{measured.late_rows:,}")
     yield from item("watermark", instant(measured.watermark))
     size = size_text(measured.history_bytes)
-    yield from item("history", f"{counted(measured.history_rows, 'row')}, {size}")
+    places = {"driver": "in memory, on the driver", "lanes": "in files; joins run in tasks"}
+    place = places[measured.where]
+    yield from item("history", f"{counted(measured.history_rows, 'row')}, {size} {place}")

@@ -46,6 +46,8 @@ class NetworkMeasured:
     nodes: Mapping[str, NodeMeasured] = field(default_factory=dict)
     """By the id of the node."""
     seconds: float | None = None
+    where: str = "driver"
+    """Where the joins of its last step ran: driver or lanes."""
 
     @property
     def history_rows(self) -> int:

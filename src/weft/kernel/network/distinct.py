@@ -10,11 +10,14 @@ This memory is not bounded by time: a query whose results can come again for eve
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from weft.kernel.columns.operations import Array
 
 _BYTES = 16
 
@@ -43,6 +46,16 @@ def fresh(emitted: Emitted, table: pa.Table) -> tuple[pa.Table, Emitted, list[by
         return table.slice(0, 0), emitted, []
     rows = table.take(pa.array(positions))
     return rows, Emitted(emitted.hashes | seen), list(seen)
+
+
+def unseen(hashes: pa.Array, shown: Iterable[pa.Array]) -> Array:
+    """The positions of hashes that were not shown before, each once. What was shown comes in pieces."""
+    encoded = hashes.dictionary_encode()
+    _, first = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_index=True)
+    new = np.ones(len(encoded.dictionary), bool)
+    for piece in shown:
+        new &= ~pc.is_in(encoded.dictionary, value_set=piece).to_numpy(zero_copy_only=False)
+    return first[new]
 
 
 def row_hashes(table: pa.Table) -> list[bytes]:

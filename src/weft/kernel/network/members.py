@@ -9,8 +9,8 @@ import numpy as np
 
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import NeedsSpark, QueryFailure
-from weft.kernel.network.candidates import Block
 from weft.kernel.network.conditions import Evaluation
+from weft.kernel.network.joins.candidates import Block
 from weft.kernel.network.program import Input, PhysicalJoin, PhysicalNode, Program
 from weft.kernel.network.rows import Pairs, Rows
 

@@ -1,7 +1,8 @@
 """What the rows of a physical node go through: its members, what queries show, what joins keep.
 
 New rows of a relation, or pairs of a join, come in blocks. Of each block the members are found and what
-queries show is projected. What further joins read is given to the caller, with the bits of their inputs.
+queries show is projected. What further joins read of a block is given to the caller, with the bits of
+their inputs; after each block the caller may take over what was shown.
 Matches and candidates are counted over all blocks of a passage: beyond a limit it ends with an error that
 names the queries of the worst join node.
 """
@@ -18,8 +19,8 @@ import pyarrow as pa
 from weft.algebra.predicates.slots import column_name
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import QueryFailure
-from weft.kernel.network.candidates import Block, Side, blocks
-from weft.kernel.network.history import InputId
+from weft.kernel.network.joins.candidates import Block, Side, blocks
+from weft.kernel.network.joins.history import InputId
 from weft.kernel.network.members import input_bits, matches, selected
 from weft.kernel.network.output import projected, visible
 from weft.kernel.network.program import PhysicalNode, Program, Projection
@@ -42,6 +43,8 @@ class Limits:
     ansi: bool = True
 
 
+TOO_LARGE: Final = "JOIN_TOO_LARGE"
+"""The error of a join that would exceed a limit."""
 DEFAULT_LIMITS: Final = Limits()
 
 
@@ -57,6 +60,13 @@ class Counters:
     """New rows, by logical node."""
     late: dict[str, int] = field(default_factory=dict)
     """Rows that joins did not admit, by stream."""
+
+    def add(self, other: Counters) -> None:
+        """Count what another has counted."""
+        for name, counts in vars(other).items():
+            mine: dict[str, int] = getattr(self, name)
+            for key, count in counts.items():
+                mine[key] = mine.get(key, 0) + count
 
     def check(self, program: Program, node: PhysicalNode, limits: Limits) -> None:
         """Refuse a join that has grown too large."""
@@ -75,7 +85,7 @@ class Counters:
         message = (
             f"a join of {' and '.join(node.relations)} has more than {limit} {what} in one step"
         )
-        return QueryFailure("JOIN_TOO_LARGE", message, program.fed[worst])
+        return QueryFailure(TOO_LARGE, message, program.fed[worst])
 
 
 @dataclass(frozen=True)
@@ -100,7 +110,9 @@ class Passage:
         """What Spark must still project."""
         self.counters = Counters()
 
-    def of_relation(self, node: PhysicalNode, rows: Rows, watermark_before: int) -> Iterator[Kept]:
+    def of_relation(
+        self, node: PhysicalNode, rows: Rows, watermark_before: int
+    ) -> Iterator[Kept | None]:
         """New rows of a relation."""
         above = None
         if self._emits and node.inputs and node.id in self._program.streams:
@@ -114,11 +126,9 @@ class Passage:
                 inside = above[(above >= start) & (above < start + part.count)]
                 admitted_here = np.zeros(part.count, bool)
                 admitted_here[inside - start] = True
-            kept, _ = self._absorb(node, part, dict.fromkeys(node.roots), admitted_here)
-            if kept is not None:
-                yield kept
+            yield self._absorb(node, part, dict.fromkeys(node.roots), admitted_here)[0]
 
-    def of_pairs(self, node: PhysicalNode, left: Side, right: Side) -> Iterator[Kept]:
+    def of_pairs(self, node: PhysicalNode, left: Side, right: Side) -> Iterator[Kept | None]:
         """New pairs of a join: those of its two sides with at least one new row."""
         join, counters = node.join, self.counters
         assert join is not None
@@ -133,8 +143,7 @@ class Passage:
             kept, wanted = self._absorb(node, pairs, roots, None)
             counters.matches[node.id] = counters.matches.get(node.id, 0) + wanted
             counters.check(self._program, node, self._limits)
-            if kept is not None:
-                yield kept
+            yield kept
 
     def _absorb(
         self,

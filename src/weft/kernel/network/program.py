@@ -41,8 +41,8 @@ from weft.algebra.types import TIMESTAMP
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.network.conditions import Compiler, Conditions, Family
 from weft.kernel.network.conditions.subjects import readable
-from weft.kernel.network.expiry import Bounds, Lifetime, lifetime
-from weft.kernel.network.keys import (
+from weft.kernel.network.joins.expiry import Bounds, Lifetime, lifetime
+from weft.kernel.network.joins.keys import (
     Key,
     KeySide,
     equalities,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from weft.algebra.frozen import FrozenMapping
 from weft.kernel.network.distinct import Emitted
-from weft.kernel.network.history import Chunk, InputId, sizes
+from weft.kernel.network.joins.history import Chunk, InputId, sizes
 from weft.kernel.network.program import Program
 
 EMITTED = "#hash"

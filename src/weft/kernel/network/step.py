@@ -24,9 +24,9 @@ import pyarrow as pa
 from weft.algebra.frozen import FrozenMapping
 from weft.kernel.columns.column import Column, column, concatenated, to_arrow
 from weft.kernel.columns.operations import Array
-from weft.kernel.network import history
 from weft.kernel.network.distinct import Emitted, fresh
-from weft.kernel.network.history import Chunk
+from weft.kernel.network.joins import history
+from weft.kernel.network.joins.history import Chunk
 from weft.kernel.network.members import input_bits
 from weft.kernel.network.passing import (
     DEFAULT_LIMITS,
@@ -194,7 +194,7 @@ class _Step:
         table = self._deltas.get(node.id)
         if table is not None and table.num_rows:
             rows = TableRows(table)
-            self._keep(node, list(self._passage.of_relation(node, rows, self._watermark_before)))
+            self._keep(node, self._passage.of_relation(node, rows, self._watermark_before))
 
     def _join(self, node: PhysicalNode) -> None:
         assert node.join is not None
@@ -202,10 +202,11 @@ class _Step:
             (self._state.history.get(entry.source, ()), self._chunks.get(entry.source))
             for entry in (node.join.left, node.join.right)
         )
-        self._keep(node, list(self._passage.of_pairs(node, left, right)))
+        self._keep(node, self._passage.of_pairs(node, left, right))
 
-    def _keep(self, node: PhysicalNode, parts: Sequence[Kept]) -> None:
+    def _keep(self, node: PhysicalNode, blocks: Iterable[Kept | None]) -> None:
         """The node's new chunk, and what is stored of a join."""
+        parts = [block for block in blocks if block is not None]
         if not parts:
             return
         columns = {

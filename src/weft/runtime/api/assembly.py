@@ -19,7 +19,6 @@ from weft.algebra.plan import query_columns
 from weft.algebra.query import NUMBER, Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import WeftError
-from weft.kernel.network import Limits
 from weft.optimizer.network.options import Options
 from weft.runtime.checkpoint.identity import Identity
 from weft.runtime.checkpoint.lease import Lease
@@ -29,6 +28,7 @@ from weft.runtime.fallbacks.log import remove_dropped
 from weft.runtime.fallbacks.run import FallbackRun, fallback_run
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.network.engine import NetworkEngine
+from weft.runtime.network.lanes.computing import Lanes, on_spark
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NetworkPublication
 from weft.runtime.network.tables import TableVersions
@@ -124,8 +124,8 @@ class Assembly:
         planner = NetworkPlanner(log, lambda: self._registry.schemas, index, Options())
         queries = self._at_a_step(self._registry.joins)
         tables = TableVersions(self._storage, lambda: self._registry.tables)
-        limits = Limits(most_matches=self._settings.most_matches)
-        engine = NetworkEngine(log, self._log, queries, planner, tables, limits)
+        lanes = Lanes(self._identity.lanes, self._settings, sink, on_spark)
+        engine = NetworkEngine(log, self._log, queries, planner, tables, lanes)
         return Follower(self._stepper(log, engine, _Surroundings(lease, sink, run)))
 
     def steppers(

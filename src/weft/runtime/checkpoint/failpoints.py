@@ -20,6 +20,7 @@ FAILPOINTS = (
     "after_read",  # the engine has turned the rows into files
     "after_published",  # the rows for followers are written
     "after_staged",
+    "after_stage",  # tasks have written files of a part of the computation
     "after_results",  # the sink has the results
     "before_commit",
     "after_commit",

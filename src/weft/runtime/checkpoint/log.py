@@ -214,6 +214,11 @@ class StreamLog:
         assert isinstance(plan, NetworkPlan)
         return plan
 
+    def plan_checksum(self, version: int) -> int:
+        """The checksum of a plan's snapshot."""
+        header, _, _ = self.storage.read(self._path("plans", f"{version:08d}")).partition(b"\n")
+        return int(json.loads(header)["checksum"])
+
     def put_plan(self, plan: Plan) -> None:
         """Keep a snapshot of a plan: a line with its checksum, then the plan."""
         data = codec.dumps(plan).encode()

@@ -52,6 +52,10 @@ class Storage:
     def exists(self, name: str) -> bool:
         return bool(self.filesystem.get_file_info(self.path(name)).type != fs.FileType.NotFound)
 
+    def size(self, name: str) -> int:
+        """How many bytes a file has."""
+        return int(self.filesystem.get_file_info(self.path(name)).size or 0)
+
     def names(self, folder: str) -> list[str]:
         """The sorted names of the files in a folder; empty if the folder does not exist."""
         selector = fs.FileSelector(self.path(folder), allow_not_found=True)
@@ -79,7 +83,7 @@ class Storage:
     def put(self, name: str, data: bytes) -> None:
         """Write a file in one piece, replacing what was there."""
         with self.writing(name):
-            self._make_parent(name)
+            self.make_parent(name)
             if not self.local:
                 with self.filesystem.open_output_stream(self.path(name)) as stream:
                     stream.write(data)
@@ -96,7 +100,7 @@ class Storage:
             self.put(name, data)
             return True
         with self.writing(name):
-            self._make_parent(name)
+            self.make_parent(name)
             temporary = self._write_temporary(name, data)
             try:
                 os.link(temporary, self.path(name))
@@ -146,9 +150,15 @@ class Storage:
             raise CheckpointError("DAMAGED", path=name, detail="its checksum differs")
 
     def read_table(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        try:
-            file = pq.ParquetFile(self.path(name), filesystem=self.filesystem)
+        with self.reading(name) as file:
             return file.read(columns=columns)
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[pq.ParquetFile]:
+        """A Parquet file to be read in pieces. One that cannot be read is damaged."""
+        try:
+            with pq.ParquetFile(self.path(name), filesystem=self.filesystem) as file:
+                yield file
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
@@ -156,24 +166,13 @@ class Storage:
             raise CheckpointError("DAMAGED", path=self.path(name), detail=detail) from error
 
     def write_table(self, name: str, table: pa.Table) -> dict[str, Any]:
-        """Write a Parquet file and describe it. Readers see plain types, even for columns that are
-        dictionaries in memory. Numbers of eight bytes are mostly all different: they are written
-        without a dictionary, which halves the time."""
-        repeated = [f.name for f in table.schema if f.type not in (pa.int64(), pa.float64())]
-        with self.writing(name):
-            self._make_parent(name)
-            pq.write_table(
-                table,
-                self.path(name),
-                filesystem=self.filesystem,
-                compression="snappy",
-                use_dictionary=repeated,
-                store_schema=False,
-            )
-            self.settle_folder(name.rpartition("/")[0])
-        return {**self.settled(name), "rows": table.num_rows}
+        """Write a Parquet file and describe it."""
+        file = TableFile(self, name, table.schema)
+        file.add(table)
+        return file.close()
 
-    def _make_parent(self, name: str) -> None:
+    def make_parent(self, name: str) -> None:
+        """Create the folder of a file."""
         parent = self.path(name).rsplit("/", 1)[0]
         self.filesystem.create_dir(parent, recursive=True)
 
@@ -201,6 +200,39 @@ class Storage:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+class TableFile:
+    """A Parquet file that is written in pieces. Readers see plain types, even for columns that are
+    dictionaries in memory. Numbers of eight bytes are mostly all different: they are written without a
+    dictionary, which halves the time."""
+
+    def __init__(self, storage: Storage, name: str, schema: pa.Schema) -> None:
+        self._storage, self.name, self.schema = storage, name, schema
+        self.rows = 0
+        with storage.writing(name):
+            storage.make_parent(name)
+            self._writer = pq.ParquetWriter(
+                storage.path(name),
+                schema,
+                filesystem=storage.filesystem,
+                compression="snappy",
+                use_dictionary=[f.name for f in schema if f.type not in (pa.int64(), pa.float64())],
+                store_schema=False,
+            )
+
+    def add(self, table: pa.Table, group_rows: int | None = None) -> None:
+        """Add rows. `group_rows`: how many of them at most have statistics of their own."""
+        with self._storage.writing(self.name):
+            self._writer.write_table(table, row_group_size=group_rows)
+        self.rows += table.num_rows
+
+    def close(self) -> dict[str, Any]:
+        """Make the file durable, and describe it."""
+        with self._storage.writing(self.name):
+            self._writer.close()
+            self._storage.settle_folder(self.name.rpartition("/")[0])
+        return {**self._storage.settled(self.name), "rows": self.rows}
 
 
 def to_json(value: Any) -> bytes:

@@ -1,24 +1,21 @@
 """The engine of join queries: published rows in, new matches out.
 
 In `read` it learns which published files the step consumes. In `compute` the kernel joins their rows with
-history. What only Spark can project, Spark projects. `retain` names the published files that are history
-now, and writes the rows of joins that feed other joins. The state in memory is that of the last commit;
-after a restart, or for another plan, it is restored from the files.
+history, on the driver (`driving`) or in tasks (`lanes`). What only Spark can project, Spark projects.
+`retain` names the published files that are history now, and what the step has written of it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-
-import pyarrow as pa
+from dataclasses import dataclass, field
 
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.kernel.failure import QueryFailure
-from weft.kernel.network import Limits, Outcome, Program, State, advance, program, restored
-from weft.kernel.network.history import sizes as history_sizes
+from weft.kernel.network import Limits, Program, program
+from weft.kernel.network.joins.history import sizes
 from weft.runtime.checkpoint.commits import (
     RETAINED,
     STATE,
@@ -30,10 +27,15 @@ from weft.runtime.checkpoint.commits import (
 )
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.network import history
+from weft.runtime.network.driving import DriverComputing
 from weft.runtime.network.editions import Changes, decoded, encoded, first_step, forgotten, noted
 from weft.runtime.network.history import HistoryFiles, Published
+from weft.runtime.network.lanes.choice import use_lanes
+from weft.runtime.network.lanes.computing import LaneComputing, Lanes, StepFiles
+from weft.runtime.network.lanes.layout import unexpired
+from weft.runtime.network.lanes.node_rows import BUCKETS
+from weft.runtime.network.outcome import NetworkOutcome
 from weft.runtime.network.planner import NetworkPlanner
-from weft.runtime.network.projection import Finished, finished
 from weft.runtime.network.publication import NETWORK
 from weft.runtime.network.tables import TableVersions
 from weft.runtime.protocol.engine import Retained
@@ -44,23 +46,6 @@ LOG = "@network"
 """The name of the network's log. No stream's name has an @."""
 
 _NEVER = 1 << 62
-
-
-@dataclass(frozen=True)
-class NetworkOutcome:
-    """The matches of a step, and the state after it."""
-
-    kernel: Outcome
-    finished: Finished
-    written: Sequence[Entry] = ()
-
-    @property
-    def families(self) -> Mapping[str, Sequence[pa.Table]]:
-        return self.finished.families
-
-    @property
-    def rows(self) -> int:
-        return sum(table.num_rows for tables in self.families.values() for table in tables)
 
 
 @dataclass(frozen=True)
@@ -81,21 +66,19 @@ class NetworkEngine:
         queries: Callable[[], Sequence[JoinQuery]],
         planner: NetworkPlanner,
         tables: TableVersions,
-        limits: Limits,
+        lanes: Lanes,
     ) -> None:
         self._log, self._stream_log = log, stream_log
-        self._queries, self._planner, self._limits = queries, planner, limits
-        self._tables = tables
+        self._queries, self._planner = queries, planner
+        self._tables, self._lanes = tables, lanes
+        self._driver = DriverComputing(log, tables)
         self._program: Program | None = None
-        self._state: State | None = None
-        """The state after the last commit, for the program; None if it must be restored."""
-        self._joined_tables: Mapping[str, str] = {}
-        """The versions of the tables in the state."""
         self._consumed = _Consumed()
+        self._in_lanes = lanes.settings.kernel == "lanes"
 
     @property
     def where(self) -> str:
-        return "driver"
+        return "lanes" if self._in_lanes else "driver"
 
     def may_overlap(self, work: StepWork) -> bool:
         """A follower gains nothing: its input is files, which it need not read early."""
@@ -153,52 +136,42 @@ class NetworkEngine:
     ) -> NetworkOutcome:
         plan = self._log.network(intent.plan_version)
         ansi = intent.settings["ansi"].lower() == "true"
-        limits = replace(self._limits, ansi=ansi)
+        limits = Limits(self._lanes.settings.most_matches, ansi=ansi)
         try:
-            compiled = self._compiled(plan)
-            with work.timed("history"):
-                state = self._opened(compiled, intent, last)
-            with work.timed("rows"):
-                deltas = history.delta(self._log.storage, self._consumed.files)
-            with work.timed("kernel"):
-                outcome = advance(
-                    compiled,
-                    state,
-                    deltas,
-                    intent.watermark_before,
-                    intent.watermark,
-                    self._first_steps(plan),
-                    limits,
-                )
+            outcome = self._computed(work, plan, intent, last, sequence, limits)
         except QueryFailure as failure:
             if not failure.queries:
                 raise
             raise StepFailed(dict.fromkeys(failure.queries, failure)) from failure
         work.counted["late_rows"] = sum(outcome.counters.late.values())
-        with work.timed("projection"):
-            shown = finished(work.spark, plan, outcome)
-        if shown.failures:
-            raise StepFailed(shown.failures)
-        return NetworkOutcome(outcome, shown)
+        return outcome
+
+    def _computed(
+        self,
+        work: StepWork,
+        plan: NetworkPlan,
+        intent: Intent,
+        last: Commit | None,
+        sequence: int,
+        limits: Limits,
+    ) -> NetworkOutcome:
+        compiled, from_steps = self._compiled(plan), self._first_steps(plan)
+        new = self._consumed.files
+        files = StepFiles(last, new, self._tables.entries(intent.tables), intent.tables)
+        consumed = [file.retained(intent.watermark_before) for file in new]
+        in_lanes = self._in_lanes or files.has_buckets
+        every_file = [*files.base, *consumed]
+        self._in_lanes = use_lanes(self._lanes.settings, compiled, every_file, in_lanes)
+        if self._in_lanes:
+            self._driver.keep(None)
+            computing = LaneComputing(self._lanes, work, self._log, plan, compiled, sequence)
+            return computing.run(files, intent, from_steps, limits)
+        return self._driver.run(work, plan, compiled, intent, last, new, from_steps, limits)
 
     def _compiled(self, plan: NetworkPlan) -> Program:
         if self._program is None or self._program.version != plan.version:
-            self._program, self._state = program(plan), None
+            self._program = program(plan)
         return self._program
-
-    def _opened(self, compiled: Program, intent: Intent, last: Commit | None) -> State:
-        if self._state is None or self._joined_tables != intent.tables:
-            files = history.restored(self._log.storage, last.live if last else {})
-            contents = {name: [self._tables.rows(v)] for name, v in intent.tables.items()}
-            self._joined_tables = intent.tables
-            self._state = restored(
-                compiled,
-                {**files.base, **contents},
-                files.joined,
-                shown=files.shown,
-                watermark=intent.watermark_before,
-            )
-        return self._state
 
     def _first_steps(self, plan: NetworkPlan) -> dict[str, dict[str, int]]:
         """By query and relation, the first step whose rows it sees; only where there are older ones."""
@@ -219,32 +192,38 @@ class NetworkEngine:
         files = HistoryFiles(self._log, work.name, work.attempt, compiled)
         before = last.live if last else {}
         consumed = [file.retained(intent.watermark_before) for file in self._consumed.files]
-        written = [files.joined(join, rows) for join, rows in outcome.kernel.joined.items()]
-        written += [files.shown(query, rows) for query, rows in outcome.finished.shown.items()]
-        old_state = before.get(STATE, ())
+        old_state, written = before.get(STATE, ()), outcome.history
         entries = (*before.get(RETAINED, ()), *consumed, *old_state, *written)
         needed = history.unexpired(entries, compiled, intent.watermark)
         kept = files.compacted(needed, intent.watermark)
         state = tuple(entry for entry in kept if "above" not in entry)
         retained = tuple(entry for entry in kept if "above" in entry)
-        names = {entry["name"] for entry in state}
+        buckets = tuple(unexpired(outcome.buckets, intent.watermark))
+        old_buckets = before.get(BUCKETS, ())
+        names = {entry["name"] for entry in (*state, *buckets)}
         oldest = _oldest_steps(kept)
         changes = {
             relation: forgotten(steps, oldest.get(relation, _NEVER))
             for relation, steps in self._consumed.changes.items()
         }
+        everything = (*old_state, *written, *old_buckets, *outcome.buckets)
         return Retained(
-            live={RETAINED: retained, STATE: state},
-            dead=[entry for entry in (*old_state, *written) if entry["name"] not in names],
-            section={"editions": encoded(changes), "mark": intent.watermark, "latest": None},
+            live={RETAINED: retained, STATE: state, BUCKETS: buckets},
+            dead=[entry for entry in everything if entry["name"] not in names],
+            section={
+                "editions": encoded(changes),
+                "mark": intent.watermark,
+                "latest": None,
+                BUCKETS: dict(outcome.layouts) if self._in_lanes else None,
+            },
             late=last.late if last else {},
-            metrics=_metrics(last, work, outcome, compiled),
+            metrics=_metrics(last, work, outcome, compiled, self.where, kept),
         )
 
     def committed(
         self, work: StepWork, intent: Intent, outcome: NetworkOutcome, commit: Commit
     ) -> None:
-        self._state = replace(outcome.kernel.state, emitted=outcome.finished.emitted)
+        self._driver.keep(outcome.state)
         self._tables.keep_only(intent.tables.values())
 
 
@@ -258,14 +237,20 @@ def _oldest_steps(entries: Sequence[Entry]) -> dict[str, int]:
 
 
 def _metrics(
-    last: Commit | None, work: StepWork, outcome: NetworkOutcome, compiled: Program
+    last: Commit | None,
+    work: StepWork,
+    outcome: NetworkOutcome,
+    compiled: Program,
+    where: str,
+    kept: Sequence[Entry],
 ) -> dict[str, object]:
     """What the network has done so far, by node for the nodes that it has now, and its history."""
     before = last.metrics if last else {}
-    counters, state = outcome.kernel.counters, outcome.kernel.state
+    counters = outcome.counters
     rows = {node: before.get("nodes", {}).get(node, 0) for node in compiled.fed}
     for node, count in counters.rows.items():
         rows[node] += count
+    held = _history(outcome, compiled, kept)
     return {
         "rows": before.get("rows", 0) + work.count("rows"),
         "results": before.get("results", 0) + outcome.rows,
@@ -273,10 +258,28 @@ def _metrics(
         "candidates": before.get("candidates", 0) + sum(counters.candidates.values()),
         "seconds": before.get("seconds", 0.0) + time.perf_counter() - work.started,
         "nodes": {node: count for node, count in rows.items() if count},
+        "where": where,
         "history": {
-            compiled.node_by_id[name].roots[0]: history_sizes(chunks)
-            for name, chunks in state.history.items()
+            compiled.node_by_id[name].roots[0]: size
+            for name, size in held.items()
+            if name in compiled.node_by_id
         },
-        "history_rows": state.rows,
-        "history_bytes": state.nbytes,
+        "history_rows": sum(count for count, _ in held.values()),
+        "history_bytes": sum(size for _, size in held.values())
+        + sum(shown.nbytes for shown in (outcome.state.emitted.values() if outcome.state else ())),
     }
+
+
+def _history(
+    outcome: NetworkOutcome, compiled: Program, kept: Sequence[Entry]
+) -> dict[str, tuple[int, int]]:
+    """Rows and bytes of the history of every physical node: in memory, or else in files."""
+    if outcome.state is not None:
+        return {name: sizes(chunks) for name, chunks in outcome.state.history.items()}
+    held: dict[str, tuple[int, int]] = {}
+    for entry in kept:
+        kind, name = history.kind_of(entry)
+        if kind != "distinct":
+            rows, size = held.get(name, (0, 0))
+            held[name] = rows + entry["rows"], size + entry["size"]
+    return held

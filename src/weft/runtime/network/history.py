@@ -3,14 +3,13 @@ queries have shown.
 
 Published files become history by name: the commit retains them, nothing is copied. Rows of joins that
 feed other joins are written once per step. When there are many files of one kind, they are written
-together as one, without the rows that nobody needs any more.
+together as one, in pieces, without the rows that nobody needs any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,14 +18,19 @@ from weft.algebra.predicates.slots import column_name
 from weft.errors import CheckpointError
 from weft.kernel.columns.column import column
 from weft.kernel.network import Program, admitted
-from weft.kernel.network.expiry import expiry_of
+from weft.kernel.network.joins.expiry import expiry_of
 from weft.kernel.network.rows import STEP, TIME, ColumnRows
 from weft.runtime.checkpoint.commits import RETAINED, STATE, Entry
 from weft.runtime.checkpoint.log import StreamLog
-from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.checkpoint.storage import Storage, TableFile
 
 MOST_FILES = 64
 """How many files of one relation, join or query there may be before they are written together."""
+
+_GROWTH = 3
+"""A file is left alone if it has this many times the rows of all smaller ones."""
+_PIECE = 1 << 16
+"""How many rows of a file are in memory at once while files are written together."""
 
 _ALL = -(1 << 63)
 """An admission that admits every row."""
@@ -75,13 +79,13 @@ def restored(storage: Storage, live: Live) -> Restored:
     """Read all files of a commit's history."""
     parts: dict[str, dict[str, list[pa.Table]]] = {"relation": {}, "join": {}, "distinct": {}}
     for entry in (*live.get(RETAINED, ()), *live.get(STATE, ())):
-        kind, name = _of(entry)
+        kind, name = kind_of(entry)
         parts[kind].setdefault(name, []).append(_admitted_rows(storage, entry))
     return Restored(parts["relation"], parts["join"], parts["distinct"])
 
 
-def _of(entry: Entry) -> tuple[str, str]:
-    """What a file of history belongs to."""
+def kind_of(entry: Entry) -> tuple[str, str]:
+    """What a file of history belongs to: a relation, a physical join or a DISTINCT query."""
     kind = next(kind for kind in ("join", "distinct", "relation") if kind in entry)
     return kind, entry[kind]
 
@@ -90,18 +94,42 @@ def _rows(storage: Storage, entry: Entry) -> pa.Table:
     try:
         rows = storage.read_table(entry["name"])
     except FileNotFoundError as error:
-        raise CheckpointError(
-            "DAMAGED", path=entry["name"], detail="the file is missing"
-        ) from error
-    if "sequence" in entry:
-        steps = pa.repeat(pa.scalar(entry["sequence"], pa.int64()), rows.num_rows)
-        rows = rows.append_column(STEP, steps)
-    return rows
+        raise _missing(entry) from error
+    return _with_steps(rows, entry)
+
+
+def _missing(entry: Entry) -> CheckpointError:
+    return CheckpointError("DAMAGED", path=entry["name"], detail="the file is missing")
+
+
+def _with_steps(rows: pa.Table, entry: Entry) -> pa.Table:
+    """Rows of a published file with the step that they came with."""
+    if "sequence" not in entry:
+        return rows
+    steps = pa.repeat(pa.scalar(entry["sequence"], pa.int64()), rows.num_rows)
+    return rows.append_column(STEP, steps)
 
 
 def _admitted_rows(storage: Storage, entry: Entry) -> pa.Table:
-    rows = _rows(storage, entry)
+    return _only_admitted(_rows(storage, entry), entry)
+
+
+def _only_admitted(rows: pa.Table, entry: Entry) -> pa.Table:
     return admitted(rows, entry["above"]) if entry.get("above", _ALL) != _ALL else rows
+
+
+def row_pieces(
+    storage: Storage, entry: Entry, size: int, part: int = 0, parts: int = 1
+) -> Iterator[pa.Table]:
+    """The rows of a file in pieces, those of a history only as far as joins have admitted them. Of a
+    large file one may take a part of its row groups."""
+    try:
+        with storage.reading(entry["name"]) as file:
+            groups = [group for group in range(file.num_row_groups) if group % parts == part]
+            for batch in file.iter_batches(size, row_groups=groups):
+                yield _only_admitted(_with_steps(pa.table(batch), entry), entry)
+    except FileNotFoundError as error:
+        raise _missing(entry) from error
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:
@@ -109,65 +137,142 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default")
 
 
+def about_join(program: Program, join: str, rows: pa.Table) -> Entry:
+    """What a commit says about rows of a physical join: the steps of their oldest rows, and the
+    watermark at which nobody needs them."""
+    node = program.node_by_id[join]
+    oldest: dict[str, int] = {}
+    for slot, relation in enumerate(node.relations):
+        step = pc.min(rows.column(column_name(slot, STEP))).as_py()
+        oldest[relation] = min(step, oldest.get(relation, step))
+    sides = (entry.lifetime for entry in node.inputs)
+    columns = {name: column(rows.column(name)) for name in rows.column_names if TIME in name}
+    expires = expiry_of(sides, ColumnRows(columns, rows.num_rows))
+    return {"join": join, "oldest": oldest, "expires": expires}
+
+
+def _about_relation(relation: str, rows: pa.Table) -> Entry:
+    return {
+        "relation": relation,
+        "oldest": {relation: pc.min(rows.column(STEP)).as_py()},
+        "last": pc.max(rows.column(TIME)).as_py(),
+    }
+
+
+def both(one: Entry | None, other: Entry) -> Entry:
+    """What a commit says about the rows of two pieces together."""
+    if one is None:
+        return other
+    result = {**one}
+    if "oldest" in one:
+        result["oldest"] = {
+            relation: min(step, one["oldest"][relation])
+            for relation, step in other["oldest"].items()
+        }
+    if "expires" in one:
+        endless = None in (one["expires"], other["expires"])
+        result["expires"] = None if endless else max(one["expires"], other["expires"])
+    if "last" in one:
+        known = [time for time in (one["last"], other["last"]) if time is not None]
+        result["last"] = max(known, default=None)
+    return result
+
+
 class HistoryFiles:
     """Writes the files of one step."""
 
     def __init__(self, log: StreamLog, step: str, attempt: str, program: Program) -> None:
-        self._log, self._program = log, program
+        self._storage, self._program = log.storage, program
         self._folder = f"{log.folder('state')}/{step}-{attempt}"
 
-    def joined(self, join: str, rows: pa.Table, suffix: str = "") -> Entry:
+    def joined(self, join: str, rows: pa.Table) -> Entry:
         """Write rows of a physical join."""
-        node = self._program.node_by_id[join]
-        oldest: dict[str, int] = {}
-        for slot, relation in enumerate(node.relations):
-            step = pc.min(rows.column(column_name(slot, STEP))).as_py()
-            oldest[relation] = min(step, oldest.get(relation, step))
-        sides = (entry.lifetime for entry in node.inputs)
-        columns = {name: column(rows.column(name)) for name in rows.column_names if TIME in name}
-        expires = expiry_of(sides, ColumnRows(columns, rows.num_rows))
-        return self._write(
-            join + suffix, rows, {"join": join, "oldest": oldest, "expires": expires}
-        )
+        entry = self._storage.write_table(f"{self._folder}/{join}.parquet", rows)
+        return {**entry, **about_join(self._program, join, rows)}
 
-    def shown(self, query: str, hashes: pa.Table, suffix: str = "") -> Entry:
+    def shown(self, query: str, hashes: pa.Table) -> Entry:
         """Write the hashes of rows that a DISTINCT query has shown."""
-        return self._write(f"{query}{suffix}", hashes, {"distinct": query})
-
-    def _write(self, name: str, rows: pa.Table, about: Mapping[str, Any]) -> Entry:
-        entry = self._log.storage.write_table(f"{self._folder}/{name}.parquet", rows)
-        return {**entry, **about}
+        entry = self._storage.write_table(f"{self._folder}/{query}.parquet", hashes)
+        return {**entry, "distinct": query}
 
     def compacted(self, entries: Sequence[Entry], watermark: int) -> list[Entry]:
-        """The same history in fewer files, where there are too many."""
+        """The same history in fewer files, where there are too many. Files with the same columns are
+        written together, the smallest ones first, until the next one is much larger: so a row is
+        written a logarithmic number of times."""
         groups: dict[tuple[str, str], list[Entry]] = {}
         for entry in entries:
-            groups.setdefault(_of(entry), []).append(entry)
+            groups.setdefault(kind_of(entry), []).append(entry)
         kept: list[Entry] = []
         for (kind, name), files in groups.items():
             if len(files) <= MOST_FILES:
                 kept += files
-            else:
-                rows = _together([_admitted_rows(self._log.storage, file) for file in files])
-                kept += self._one(kind, name, rows, watermark)
+                continue
+            for number, alike in enumerate(self._alike(kind, files)):
+                large, small = _parted(alike)
+                kept += large
+                if len(small) > 1:
+                    kept += self._one(kind, name, number, small, watermark)
+                else:
+                    kept += small
         return kept
 
-    def _one(self, kind: str, name: str, rows: pa.Table, watermark: int) -> list[Entry]:
+    def _alike(self, kind: str, files: Sequence[Entry]) -> list[list[Entry]]:
+        """Files of a relation by their columns. A column that is missing in some would become NULL, and
+        it would no longer be known which rows have it."""
+        if kind != "relation":
+            return [list(files)]
+        alike: dict[frozenset[str], list[Entry]] = {}
+        for entry in files:
+            names = frozenset(self._schema(entry).names) - {STEP}
+            alike.setdefault(names, []).append(entry)
+        return list(alike.values())
+
+    def _schema(self, entry: Entry) -> pa.Schema:
+        try:
+            with self._storage.reading(entry["name"]) as file:
+                return file.schema_arrow
+        except FileNotFoundError as error:
+            raise _missing(entry) from error
+
+    def _one(
+        self, kind: str, name: str, number: int, files: Sequence[Entry], watermark: int
+    ) -> list[Entry]:
+        """Some files as one, in pieces of bounded size, without rows that nobody needs any more."""
+        empty = [_with_steps(self._schema(entry).empty_table(), entry) for entry in files]
+        schema = _together(empty).schema
+        needed = needed_after(self._program, name, watermark) if kind == "relation" else None
+        about: Entry | None = None
+        file: TableFile | None = None
+        for entry in files:
+            for rows in row_pieces(self._storage, entry, _PIECE):
+                if needed is not None:
+                    rows = rows.filter(pc.greater(rows.column(TIME), needed))
+                if not rows.num_rows:
+                    continue
+                if file is None:
+                    target = f"{self._folder}/{name}-{number}-compact.parquet"
+                    file = TableFile(self._storage, target, schema)
+                file.add(_together([schema.empty_table(), rows]).select(schema.names))
+                about = both(about, self._about(kind, name, rows))
+        return [] if file is None or about is None else [{**file.close(), **about}]
+
+    def _about(self, kind: str, name: str, rows: pa.Table) -> Entry:
         if kind == "join":
-            return [self.joined(name, rows, "-compact")]
-        if kind == "distinct":
-            return [self.shown(name, rows, "-compact")]
-        needed = needed_after(self._program, name, watermark)
-        if needed is not None:
-            rows = rows.filter(pc.greater(rows.column(TIME), needed))
-        if not rows.num_rows:
-            return []
-        about = {
-            "relation": name,
-            "oldest": {name: pc.min(rows.column(STEP)).as_py()},
-            "last": pc.max(rows.column(TIME)).as_py(),
-        }
-        return [self._write(f"{name}-compact", rows, about)]
+            return about_join(self._program, name, rows)
+        return {"distinct": name} if kind == "distinct" else _about_relation(name, rows)
+
+
+def _parted(files: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """The files that stay, and those that are written together: the smallest, until the next one is
+    much larger than all of them, and as many as it takes to have few files."""
+    by_size = sorted(files, key=lambda entry: -int(entry["rows"]))
+    first, size = len(files), 0
+    while first > 0 and (
+        first >= MOST_FILES or size == 0 or by_size[first - 1]["rows"] <= _GROWTH * size
+    ):
+        first -= 1
+        size += by_size[first]["rows"]
+    return by_size[:first], by_size[first:]
 
 
 def needed_after(program: Program, relation: str, watermark: int) -> int | None:
@@ -182,7 +287,7 @@ def unexpired(entries: Iterable[Entry], program: Program, watermark: int) -> lis
 
 
 def _is_needed(entry: Entry, program: Program, watermark: int) -> bool:
-    kind, name = _of(entry)
+    kind, name = kind_of(entry)
     if kind == "distinct":
         return name in program.outputs
     node = program.node_by_id.get(name)

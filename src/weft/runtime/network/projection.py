@@ -47,14 +47,14 @@ def finished(spark: SparkSession, plan: NetworkPlan, outcome: Outcome) -> Finish
 
     def add(query: JoinQuery, rows: pa.Table) -> None:
         if rows.num_rows:
-            families.setdefault(family(query.output_types), []).append(_labelled(query, rows))
+            families.setdefault(family(query.output_types), []).append(labelled(query, rows))
 
     for query_id, rows in outcome.results.items():
         add(plan.query_by_id[query_id], rows)
     for query_id, rows in outcome.raw.items():
         query = plan.query_by_id[query_id]
         try:
-            projected = _projected(spark, query, rows)
+            projected = projected_by_spark(spark, query, rows)
         except PySparkException as error:
             failures[query_id] = failure_of(error)
             continue
@@ -67,7 +67,8 @@ def finished(spark: SparkSession, plan: NetworkPlan, outcome: Outcome) -> Finish
     return Finished(families, shown, FrozenMapping(emitted), failures)
 
 
-def _projected(spark: SparkSession, query: JoinQuery, rows: pa.Table) -> pa.Table:
+def projected_by_spark(spark: SparkSession, query: JoinQuery, rows: pa.Table) -> pa.Table:
+    """The output columns of a query, of rows that the kernel left to Spark."""
     outputs = [
         F.expr(quoted_sql(column.value)).alias(f"c{index}")
         for index, column in enumerate(query.columns)
@@ -75,7 +76,7 @@ def _projected(spark: SparkSession, query: JoinQuery, rows: pa.Table) -> pa.Tabl
     return frame_of(spark, rows).select(*outputs).toArrow()
 
 
-def _labelled(query: JoinQuery, rows: pa.Table) -> pa.Table:
+def labelled(query: JoinQuery, rows: pa.Table) -> pa.Table:
     """The rows as their result family stores them."""
     columns = [pa.repeat(pa.scalar(query.id, pa.string()), rows.num_rows)]
     columns += [

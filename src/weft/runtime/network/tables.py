@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.storage import Storage
 
 _FOLDER = "tables"
@@ -51,6 +52,14 @@ class TableVersions:
         if version not in self._rows:
             self._rows[version] = self._storage.read_table(f"{_FOLDER}/{version}.parquet")
         return self._rows[version]
+
+    def entries(self, versions: Mapping[str, str]) -> dict[str, Entry]:
+        """By table, the file of the version in use, as tasks read it."""
+        return {
+            name: {"name": path, "size": self._storage.size(path), "relation": name}
+            for name, version in versions.items()
+            for path in [f"{_FOLDER}/{version}.parquet"]
+        }
 
     def keep_only(self, versions: Iterable[str]) -> None:
         """Delete the versions that no step can need any more."""

@@ -6,7 +6,7 @@ from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.step import StepWork
 
-_OF_STEPS = ("state", "published", "pending", "handoff")
+_OF_STEPS = ("state", "published", "pending", "handoff", "buckets")
 """Folders in which every name begins with the name of its step."""
 
 
@@ -24,8 +24,10 @@ def remove_attempts(log: StreamLog, work: StepWork) -> None:
 
 def remove_old_folders(log: StreamLog, commit: Commit) -> None:
     """Delete the folders of earlier steps in which the commit names no file."""
-    folder = log.folder("state")
-    used = {entry["name"].removeprefix(f"{folder}/").split("/")[0] for entry in commit.state}
-    for name in log.storage.names(folder):
-        if name not in used and name < f"{commit.batch:012d}":
-            log.storage.delete(f"{folder}/{name}")
+    live = [entry["name"] for entries in commit.live.values() for entry in entries]
+    for kind in ("state", "buckets"):
+        folder = log.folder(kind)
+        used = {name.removeprefix(f"{folder}/").split("/")[0] for name in live}
+        for name in log.storage.names(folder):
+            if name not in used and name < f"{commit.batch:012d}":
+                log.storage.delete(f"{folder}/{name}")

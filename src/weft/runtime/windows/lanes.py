@@ -8,13 +8,12 @@ state does not pass through the driver.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
@@ -24,10 +23,8 @@ from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.sinks.store import ResultStore
+from weft.runtime.tasks import Output, run_tasks
 from weft.runtime.windows.openstate import Lane, OpenState
-
-_WORKER_LOST = "Python worker exited unexpectedly"
-"""Spark's message for a task whose process has ended."""
 
 
 @dataclass(frozen=True)
@@ -63,28 +60,21 @@ class LaneOutcome:
 
 def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
     """Run a step's kernel in tasks."""
-    payload = F.lit(json.dumps(asdict(work)))
-    frame = spark.range(0, work.lanes, 1, work.lanes).withColumn("work", payload)
-    try:
-        rows = frame.mapInArrow(_run_task, "kind string, body string").collect()
-    except Exception as error:
-        if _WORKER_LOST not in str(error):
-            raise
+
+    def lost() -> RunError:
         size = sum(entry["size"] for entry in (*work.files, *work.new_files))
         megabytes = round(size / 1e6)
-        raise RunError(
-            "LANE_LOST", stream=work.stream, megabytes=megabytes, lanes=work.lanes
-        ) from error
+        return RunError("LANE_LOST", stream=work.stream, megabytes=megabytes, lanes=work.lanes)
+
     outcome = LaneOutcome([], [], {}, {}, {})
     log = StreamLog(Storage(work.checkpoint), work.stream)
-    for row in rows:
-        body = json.loads(row["body"])
-        if row["kind"] == "result":
+    for kind, body in run_tasks(spark, _run_task, json.dumps(asdict(work)), work.lanes, lost):
+        if kind == "result":
             outcome.results.append(body)
-        elif row["kind"] == "failure":
+        elif kind == "failure":
             outcome.failures[body["query"]] = QueryFailure(body["class"], body["message"])
-        elif row["kind"] in ("late", "operations"):
-            totals = outcome.late if row["kind"] == "late" else outcome.operations
+        elif kind in ("late", "operations"):
+            totals = outcome.late if kind == "late" else outcome.operations
             for name, count in body.items():
                 totals[name] = totals.get(name, 0) + count
         else:
@@ -102,17 +92,12 @@ def _collect_unfinished(
     log.storage.delete(body["name"])
 
 
-def _run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for row in batch.to_pylist():
-            work = LaneWork(**json.loads(row["work"]))
-            outputs = list(_run_lane(work, Lane(row["id"], work.lanes)))
-            kinds = pa.array([kind for kind, _ in outputs], pa.string())
-            bodies = pa.array([json.dumps(body) for _, body in outputs], pa.string())
-            yield pa.RecordBatch.from_arrays([kinds, bodies], ["kind", "body"])
+def _run_task(payload: str, number: int) -> Iterator[Output]:
+    work = LaneWork(**json.loads(payload))
+    return _run_lane(work, Lane(number, work.lanes))
 
 
-def _run_lane(work: LaneWork, lane: Lane) -> Iterator[tuple[str, Any]]:
+def _run_lane(work: LaneWork, lane: Lane) -> Iterator[Output]:
     log = StreamLog(Storage(work.checkpoint), work.stream)
     plan = log.plan(work.plan_version)
     program = compile_program(plan)

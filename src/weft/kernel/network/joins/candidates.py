@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.kernel.columns.operations import Array
-from weft.kernel.network.history import Chunk, Index
-from weft.kernel.network.keys import candidate_ranges
+from weft.kernel.network.joins.history import Chunk, Index
+from weft.kernel.network.joins.keys import candidate_ranges
 from weft.kernel.network.program import PhysicalJoin
 from weft.kernel.network.rows import Segment
 

@@ -17,7 +17,7 @@ import numpy as np
 from weft.kernel.columns.column import Column, concatenated
 from weft.kernel.columns.operations import HIGHEST, LOWEST, Array
 from weft.kernel.columns.sorting import ordered
-from weft.kernel.network.keys import key_values
+from weft.kernel.network.joins.keys import key_values
 from weft.kernel.network.program import Input, PhysicalNode
 from weft.kernel.network.rows import ColumnRows, Rows
 

@@ -225,7 +225,7 @@ def key_values(side: KeySide, rows: Rows, *, ansi: bool) -> tuple[Array, Array |
         return _range_values(side.range_part, rows)
     if len(side.parts) == 1 and isinstance(side.parts[0], SumPart):
         return _wrapped(side.parts[0], rows)
-    mixed = np.zeros(rows.count, np.uint64)
+    words = np.zeros(rows.count, np.uint64)
     valid: Array | None = None
     for part in side.parts:
         if isinstance(part, SumPart):
@@ -235,8 +235,8 @@ def key_values(side: KeySide, rows: Rows, *, ansi: bool) -> tuple[Array, Array |
             if part.null_safe and there is not None:
                 values, there = np.where(there, values, 0x9E37), None
         valid = both_valid(valid, there)
-        mixed = _mix(mixed + np.uint64(0x9E3779B97F4A7C15) ^ _mix(values.view(np.uint64)))
-    return (mixed >> np.uint64(64 - _HASH_BITS)).astype(np.int64), valid
+        words = mixed(words + np.uint64(0x9E3779B97F4A7C15) ^ mixed(values.view(np.uint64)))
+    return (words >> np.uint64(64 - _HASH_BITS)).astype(np.int64), valid
 
 
 def _wrapped(part: SumPart, rows: Rows) -> tuple[Array, Array | None]:
@@ -279,12 +279,12 @@ def _hashed(values: Column) -> tuple[Array, Array | None]:
     return table[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)], there
 
 
-def _mix(words: Array) -> Array:
+def mixed(words: Array) -> Array:
     """A bijection of 64-bit words that spreads every bit (the finalizer of splitmix64)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Array = words ^ (words >> np.uint64(31))
-    return mixed
+    spread: Array = words ^ (words >> np.uint64(31))
+    return spread
 
 
 def _range_values(part: SumPart, rows: Rows) -> tuple[Array, Array | None]:

@@ -1,0 +1,58 @@
+"""Which bucket files can be used as they are.
+
+Bucket files are an index: all that they hold can be read again from the files of history. An input's files
+are of use as long as it has the same members, columns and bounds on time, and, if it comes from tables
+alone, the same versions of them. A commit names the layout of every input that it has bucket files for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from weft.algebra import codec
+from weft.kernel.network import Program
+from weft.kernel.network.program import PhysicalNode
+from weft.runtime.checkpoint.commits import Commit, Entry
+from weft.runtime.network.lanes.bucket_files import input_key
+from weft.runtime.network.lanes.node_rows import BUCKETS
+
+MOST_FILES = 64
+"""How many bucket files an input may have, for each task that writes them, before they are made anew."""
+
+
+def layouts(program: Program, tables: Mapping[str, str]) -> dict[str, str]:
+    """What the bucket files of every input must hold, as a digest. `tables`: the versions in use."""
+    result: dict[str, str] = {}
+    for node in program.nodes:
+        versions = [] if reads_stream(program, node) else [tables[name] for name in node.relations]
+        for entry in node.inputs:
+            alternatives = [list(map(list, one)) for one in entry.lifetime.alternatives]
+            held = [list(entry.members), list(node.stored), alternatives, versions]
+            result[input_key(entry)] = codec.digest(held, 16)
+    return result
+
+
+def reads_stream(program: Program, node: PhysicalNode) -> bool:
+    return not program.streams.isdisjoint(node.relations)
+
+
+def usable(
+    wanted: Mapping[str, str], last: Commit | None, tasks: int
+) -> tuple[list[Entry], list[str]]:
+    """The bucket files that can be used, and the inputs that need new ones."""
+    known: Mapping[str, str] = (last.engine.get(BUCKETS) or {}) if last else {}
+    files: dict[str, list[Entry]] = {}
+    for entry in last.live.get(BUCKETS, ()) if last else ():
+        files.setdefault(entry["input"], []).append(entry)
+    stale = [
+        key
+        for key, layout in wanted.items()
+        if known.get(key) != layout or len(files.get(key, ())) > MOST_FILES * tasks
+    ]
+    kept = [entry for key in wanted if key not in stale for entry in files.get(key, ())]
+    return kept, stale
+
+
+def unexpired(entries: Sequence[Entry], watermark: int) -> list[Entry]:
+    """The bucket files with rows that a join still needs."""
+    return [e for e in entries if e["expires"] is None or e["expires"] > watermark]

@@ -1,0 +1,108 @@
+"""What a task does with rows that queries show.
+
+Rows with their output columns become result files at once. Those of DISTINCT queries are written with a
+hash, in buckets of it, for a stage that knows what was shown before. Rows that only Spark can project are
+written as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from weft.algebra.network.query import JoinQuery
+from weft.kernel.network.buckets import BUCKET, hash_buckets
+from weft.kernel.network.distinct import row_hashes, unseen
+from weft.kernel.network.passing import Passage
+from weft.kernel.network.program import Program
+from weft.kernel.network.state import EMITTED
+from weft.kernel.windows.program import family
+from weft.kernel.windows.results import QUERY_COLUMN
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.network.lanes.bucket_files import PieceFiles
+from weft.runtime.network.lanes.stage import Surroundings
+from weft.runtime.network.projection import labelled
+from weft.runtime.sinks.store import ResultStore
+from weft.runtime.tasks import Output
+
+
+class ShownRows:
+    """Writes what queries show. `suffix` makes names of files unique in the step."""
+
+    def __init__(self, around: Surroundings, log: StreamLog, suffix: str) -> None:
+        self._around, self._storage = around, log.storage
+        self._store = ResultStore(around.results_root, around.owner)
+        self._handoff = f"{log.folder('handoff')}/{around.folder}"
+        self._suffix = suffix
+        self._waiting: dict[str, list[pa.Table]] = {}
+        self._bytes = 0
+        self._distinct: dict[str, PieceFiles] = {}
+        self._outputs: list[Output] = []
+        self._files = 0
+
+    def take(self, program: Program, passage: Passage) -> None:
+        """Take over what a passage has shown."""
+        for query_id, tables in passage.results.items():
+            query = program.outputs[query_id].query
+            for table in tables:
+                self.add(query, table)
+        for query_id, tables in passage.raw.items():
+            self._add_raw(query_id, tables)
+        passage.results.clear()
+        passage.raw.clear()
+
+    def add(self, query: JoinQuery, rows: pa.Table) -> None:
+        """Rows of a query in its output columns."""
+        if query.distinct:
+            self._add_distinct(query, rows)
+        else:
+            self.add_labelled(family(query.output_types), labelled(query, rows))
+
+    def add_labelled(self, name: str, table: pa.Table) -> None:
+        """Rows as their result family stores them."""
+        if not table.num_rows:
+            return
+        self._waiting.setdefault(name, []).append(table)
+        self._bytes += table.nbytes
+        if self._bytes >= self._around.piece_bytes:
+            self._flush()
+
+    def _flush(self) -> None:
+        around = self._around
+        for name, tables in self._waiting.items():
+            table = pa.concat_tables(tables).sort_by(QUERY_COLUMN)
+            suffix = f"-{self._suffix}-{self._next()}"
+            file = self._store.file_name(around.log, around.step, around.attempt, name, suffix)
+            entry = self._store.write_file(file, name, around.sequence, table)
+            self._outputs.append(("result", entry))
+        self._waiting, self._bytes = {}, 0
+
+    def _next(self) -> int:
+        self._files += 1
+        return self._files
+
+    def _add_distinct(self, query: JoinQuery, rows: pa.Table) -> None:
+        name = family(query.output_types)
+        hashes = pa.array(row_hashes(rows), pa.binary(16))
+        chosen = pa.array(unseen(hashes, ()))
+        rows, hashes = labelled(query, rows).take(chosen), hashes.take(chosen)
+        table = rows.append_column(EMITTED, hashes)
+        table = table.append_column(BUCKET, pa.array(hash_buckets(hashes)))
+        if name not in self._distinct:
+            target = f"{self._handoff}/distinct-{name}-{self._suffix}"
+            buffer = self._around.piece_bytes
+            self._distinct[name] = PieceFiles(self._storage, target, buffer)
+        self._distinct[name].add(table, {"family": name})
+
+    def _add_raw(self, query_id: str, tables: Iterable[pa.Table]) -> None:
+        name = f"{self._handoff}/raw-{self._suffix}-{self._next()}.parquet"
+        entry = self._storage.write_table(name, pa.concat_tables(tables))
+        self._outputs.append(("raw", {**entry, "query": query_id}))
+
+    def close(self) -> list[Output]:
+        """What was written."""
+        self._flush()
+        for files in self._distinct.values():
+            self._outputs += [("distinct", entry) for entry in files.close()]
+        return self._outputs

@@ -1,0 +1,36 @@
+"""What a step of the network gives, wherever it was computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from weft.algebra.frozen import FrozenMapping
+from weft.kernel.network import State
+from weft.kernel.network.passing import Counters
+from weft.runtime.checkpoint.commits import Entry
+
+
+@dataclass(frozen=True)
+class NetworkOutcome:
+    """The matches of a step, and the files of history that it has written."""
+
+    families: Mapping[str, Sequence[pa.Table]]
+    history: Sequence[Entry]
+    """Rows of joins that feed other joins, and hashes of rows that DISTINCT queries have shown."""
+    counters: Counters
+    written: Sequence[Entry] = ()
+    """Result files that tasks have written."""
+    state: State | None = None
+    """On the driver: the history in memory after the step."""
+    buckets: Sequence[Entry] = ()
+    """In tasks: all bucket files after the step."""
+    layouts: Mapping[str, str] = FrozenMapping()
+    """In tasks: what the bucket files of every input hold."""
+
+    @property
+    def rows(self) -> int:
+        tables = [table for tables in self.families.values() for table in tables]
+        return sum(int(t.num_rows) for t in tables) + sum(int(e["rows"]) for e in self.written)

@@ -1,0 +1,219 @@
+"""The network's engine over a checkpoint on disk, without Spark: streams are logs written by hand, and tasks
+run one after the other in this process. What DuckDB says of the same rows is in `network_steps`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from tests.support.network_steps import STEP, TIME, Spec, counted, plan_of
+
+from weft.algebra.network.query import JoinQuery
+from weft.runtime.checkpoint.commits import Commit, Edition, Entry, Intent
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.network.engine import LOG, NetworkEngine
+from weft.runtime.network.lanes.computing import Lanes
+from weft.runtime.network.lanes.stage import Stage, encoded
+from weft.runtime.network.lanes.step import Runner
+from weft.runtime.network.lanes.task import run_task
+from weft.runtime.network.publication import NETWORK
+from weft.runtime.network.tables import TableVersions
+from weft.runtime.protocol.step import Hooks, StepWork
+from weft.runtime.protocol.stepper import Origin, Stepper
+from weft.runtime.settings import Settings
+from weft.runtime.sinks.outlet import SinkOutlet
+from weft.runtime.sinks.store import ResultStore
+from weft.runtime.tasks import Output
+
+SETTINGS = {"ansi": "false", "time_zone": "UTC"}
+
+
+def here(spark: object, log: StreamLog) -> Runner:
+    """Runs the tasks of a stage in this process."""
+
+    def run(stage: Stage) -> list[Output]:
+        name = f"{log.folder('handoff')}/{stage.around.folder}/stage.json"
+        log.storage.put(name, encoded(stage).encode())
+        payload = f"{stage.around.checkpoint}\n{name}"
+        outputs = [one for task in range(stage.tasks) for one in run_task(payload, task)]
+        return [(kind, json.loads(json.dumps(body))) for kind, body in outputs]
+
+    return run
+
+
+class _Lease:
+    epoch = 1
+
+    def check(self) -> None:
+        pass
+
+
+class _Planner:
+    """Plans exactly the given queries, in the shapes that they ask for."""
+
+    def __init__(self, log: StreamLog, specs: Callable[[], Sequence[Spec]]) -> None:
+        self._log, self._specs = log, specs
+
+    def new_plan(self, queries: Sequence[JoinQuery], last: Commit | None) -> int:
+        version = max(self._log.plan_versions(), default=0) + 1
+        self._log.put_plan(plan_of(self._specs(), version))
+        return version
+
+
+class EngineRun:
+    """A network over published rows, step by step. `use` changes the queries, `restart` is another
+    process."""
+
+    def __init__(
+        self, folder: Path, specs: Sequence[Spec], *, lanes: int = 2, **settings: Any
+    ) -> None:
+        self.storage = Storage(str(folder))
+        self.settings = Settings(lanes=lanes, **settings)
+        self._specs, self._lanes = list(specs), lanes
+        self._last = 0
+        self._logs: dict[str, StreamLog] = {}
+        self._tables: dict[str, pa.Table] = {}
+        self._read: set[str] = set()
+        self.failed: dict[str, str] = {}
+        self.restart()
+
+    def use(self, specs: Sequence[Spec]) -> None:
+        self._specs = list(specs)
+
+    def log(self, name: str) -> StreamLog:
+        return self._logs.setdefault(name, StreamLog(self.storage, name))
+
+    def restart(self) -> None:
+        self._logs = {}
+        sink = ResultStore()
+        sink.bind(self.storage, "test")
+        log = self.log(LOG)
+        tables: Any = TableVersions(
+            self.storage,
+            lambda: {
+                name: SimpleNamespace(toArrow=lambda rows=rows: rows)
+                for name, rows in self._tables.items()
+            },
+        )
+        planner: Any = _Planner(log, lambda: self._specs)
+        self.engine = NetworkEngine(
+            log,
+            self.log,
+            lambda: [spec.query() for spec in self._specs],
+            planner,
+            tables,
+            Lanes(self._lanes, self.settings, sink, here),
+        )
+        hooks = Hooks(self.failed.__setitem__, lambda *_: None, lambda _: None)
+        lease: Any = _Lease()
+        outlet = SinkOutlet(sink, self.settings, "test")
+        self.stepper = Stepper(log, self.engine, lease, outlet, hooks)
+
+    @property
+    def last(self) -> Commit:
+        commit = self.stepper.last
+        assert commit is not None
+        return commit
+
+    # streams
+
+    def publish(self, relation: str, rows: pa.Table, watermark: int, registered: int) -> None:
+        """A step of a stream in two files, for the queries up to a registration."""
+        log = self.log(relation)
+        last = log.last()
+        sequence = last.sequence + 1 if last else 0
+        published: list[Entry] = []
+        half = -(-rows.num_rows // 2)
+        for part in (0, half) if rows.num_rows > 1 else (0,) * rows.num_rows:
+            name = f"{log.folder('published')}/{sequence:012d}-x-{NETWORK}/part-{part}.parquet"
+            chosen = rows.slice(part, half).drop_columns([STEP])
+            times = pc.min_max(chosen.column(TIME)).as_py()
+            bounds = {"first": times["min"], "last": times["max"], "publication": NETWORK}
+            published.append({**self.storage.write_table(name, chosen), **bounds})
+        commit = Commit(
+            stream=relation,
+            kind="data",
+            batch=sequence,
+            sequence=sequence,
+            previous=last.name if last else None,
+            spark_query="",
+            offsets="",
+            epoch=1,
+            plan_version=0,
+            watermark=watermark,
+            max_event_time=None,
+            settings=SETTINGS,
+            published=tuple(published),
+            publications=(NETWORK,),
+            editions={NETWORK: Edition(registered)},
+        )
+        log.put_commit(commit, last)
+
+    # steps
+
+    def step(
+        self,
+        deltas: Mapping[str, pa.Table],
+        watermark: int,
+        *,
+        registered: int = 99,
+        in_lanes: bool | None = None,
+    ) -> dict[str, Counter[Any]]:
+        """Publish new rows and take a step over them; None: where the settings say. What each query
+        emits."""
+        for relation, rows in deltas.items():
+            if relation in ("a", "b"):
+                self.publish(relation, rows, watermark, registered)
+                self._read.add(relation)
+            else:
+                self._tables[relation] = rows
+        if in_lanes is None:
+            return self._stepped(watermark)
+        with patch("weft.runtime.network.engine.use_lanes", lambda *_: in_lanes):
+            return self._stepped(watermark)
+
+    def _stepped(self, watermark: int) -> dict[str, Counter[Any]]:
+        last = self.stepper.last
+        batch = last.batch + 1 if last else 0
+        spark: Any = None
+        work = StepWork(batch, "data", spark, None)
+        self.stepper.run(work, lambda version: self._intent(batch, version, watermark), _origin)
+        return self._results(self.last.results)
+
+    def _intent(self, batch: int, version: int, watermark: int) -> Intent:
+        positions = {}
+        for relation in self._read:
+            commit = self.log(relation).last()
+            if commit is not None:
+                positions[relation] = commit.position
+        before = self.stepper.last.watermark if self.stepper.last else 0
+        return Intent(batch, version, before, watermark, SETTINGS, inputs=positions)
+
+    def _results(self, entries: Sequence[Entry]) -> dict[str, Counter[Any]]:
+        store = Storage(f"{self.storage.uri}/results")
+        results: dict[str, Counter[Any]] = {}
+        for entry in entries:
+            rows = store.read_table(entry["name"]).drop_columns(["batch"])
+            for query in pc.unique(rows.column("query")).to_pylist():
+                chosen = rows.filter(pc.equal(rows.column("query"), query))
+                new = counted(chosen.drop_columns(["query"]))
+                results[query] = results.get(query, Counter()) + new
+        return results
+
+
+def _origin(intent: Intent) -> Origin:
+    return Origin(inputs=intent.inputs)
+
+
+def numbered(spec: Spec, registration: int) -> Spec:
+    """A query with an id as the catalog gives it."""
+    return replace(spec, id=f"{spec.id}@{registration}")
