@@ -83,6 +83,16 @@ def test_all_that_is_wrong_is_told_at_its_place(tmp_path: Path) -> None:
     assert "weft.yaml:10:1" in found[6] and "'colour' is not a key here" in found[6]
 
 
+def test_values_of_settings_and_the_trigger_are_checked_at_their_place(tmp_path: Path) -> None:
+    yaml = YAML + "trigger: soon\nsettings:\n  sink_tries: 0\n  lanes: 2\n  keep: 1 month\n"
+    trigger, tries, keep = problems(tmp_path, yaml)
+    assert trigger.startswith("weft.yaml:9:1: [PROJECT] trigger cannot be 'soon': ")
+    assert tries == (
+        "weft.yaml:11:3: [PROJECT] sink_tries cannot be 0: give a number of tries, 1 or more"
+    )
+    assert keep.startswith("weft.yaml:13:3: [PROJECT] keep cannot be '1 month': ")
+
+
 @pytest.mark.parametrize(
     ("yaml", "expected"),
     [

@@ -13,7 +13,7 @@ import yaml
 
 from weft.cli.project.positions import Located, read_yaml
 from weft.cli.project.problems import InvalidProject, Problem
-from weft.cli.project.validation import FILE, validate
+from weft.cli.project.validation import FILE, check_values, validate
 from weft.errors import ProjectError
 
 QUERIES = "queries"
@@ -89,8 +89,9 @@ def load(folder: Path) -> Project:
         raise InvalidProject(problems)
     missing: list[Problem] = []
     value = _expanded(located.value, (), located, missing)
-    if missing:
-        raise InvalidProject(missing)
+    wrong = missing or list(check_values(value, located))
+    if wrong:
+        raise InvalidProject(wrong)
     return _project(folder.resolve(), value, located)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from importlib import resources
 from typing import Any
@@ -13,7 +13,8 @@ from jsonschema.exceptions import ValidationError
 
 from weft.cli.project.positions import Located
 from weft.cli.project.problems import Problem
-from weft.runtime.settings import Settings
+from weft.errors import RunError
+from weft.runtime.settings import Settings, settings_of, trigger_of
 
 FILE = "weft.yaml"
 _KINDS = {dict: "a mapping", list: "a list", str: "a string", bool: "true or false"}
@@ -30,8 +31,7 @@ def validate(located: Located) -> Iterator[Problem]:
     """All that is wrong with a document."""
 
     def at(path: Iterable[str | int], detail: str) -> Problem:
-        line, column = located.place(path)
-        return Problem(FILE, line, column, "PROJECT", detail)
+        return _problem(located, path, detail)
 
     for path in located.repeated:
         yield at(path, f"'{path[-1]}' is given twice")
@@ -45,6 +45,26 @@ def validate(located: Located) -> Iterator[Problem]:
         if name not in settings_known:
             detail = f"there is no setting '{name}'; the settings are {', '.join(settings_known)}"
             yield at(["settings", name], detail)
+
+
+def check_values(value: Mapping[str, Any], located: Located) -> Iterator[Problem]:
+    """What is wrong with the trigger and the settings of a document that fits the schema."""
+    if "trigger" in value:
+        try:
+            trigger_of(None, value["trigger"])
+        except RunError as error:
+            detail = f"trigger cannot be {value['trigger']!r}: {error.parameters['detail']}"
+            yield _problem(located, ["trigger"], detail)
+    for name, setting in (value.get("settings") or {}).items():
+        try:
+            settings_of({name: setting})
+        except RunError as error:
+            yield _problem(located, ["settings", name], error.message)
+
+
+def _problem(located: Located, path: Iterable[str | int], detail: str) -> Problem:
+    line, column = located.place(path)
+    return Problem(FILE, line, column, "PROJECT", detail)
 
 
 def _explained(error: ValidationError) -> Iterator[tuple[list[str], str]]:
