@@ -46,7 +46,7 @@ def executed(
     spark: SparkSession, case: Path, directory: Path, sharing: Sharing | None = None
 ) -> Rows:
     """The rows of a case's queries in one shared stream."""
-    own = session(spark)
+    own_session = session(spark)
     chosen: dict[str, Any] = {}
     if sharing is not None:
         chosen = {
@@ -55,7 +55,7 @@ def executed(
             "passes": sharing.passes,
             "assumed_rate": sharing.rate,
         }
-    w = weft.Weft(own, directory / "checkpoint", **chosen)
+    w = weft.Weft(own_session, directory / "checkpoint", **chosen)
     texts = shared(case)
     for stream, schema in SCHEMAS.items():
         if not any(re.search(rf"\b{stream}\b", text) for text in texts.values()):
@@ -63,7 +63,7 @@ def executed(
         rows = rows_of(stream)
         batches = [rows[:700], rows[700:1100], [*rows[1100:], closing_row(stream)]]
         write_batches(directory / stream, schema, batches)
-        source = own.readStream.schema(ddl(schema)).option("maxFilesPerTrigger", 1)
+        source = own_session.readStream.schema(ddl(schema)).option("maxFilesPerTrigger", 1)
         frame = source.parquet(str(directory / stream))
         w.add_stream(stream, frame, time=TIMES[stream], watermark=DELAYS[stream])
     with w.changes():
@@ -76,12 +76,12 @@ def executed(
 
 def in_plain_spark(spark: SparkSession, case: Path) -> Rows:
     """The rows of plain Spark's batch over the same rows, in the order of their times."""
-    own = session(spark)
+    own_session = session(spark)
     for stream, schema in SCHEMAS.items():
         table = pa.Table.from_pylist(rows_of(stream), arrow_schema(schema))
-        own.createDataFrame(table, ddl(schema)).coalesce(1).createOrReplaceTempView(stream)
+        own_session.createDataFrame(table, ddl(schema)).coalesce(1).createOrReplaceTempView(stream)
     return {
-        name: python_rows(own.sql(IN_PLAIN_SQL.get((case.stem, name), text)).toArrow())
+        name: python_rows(own_session.sql(IN_PLAIN_SQL.get((case.stem, name), text)).toArrow())
         for name, text in shared(case).items()
     }
 

@@ -104,8 +104,8 @@ def test_a_row_window_is_dropped_before_its_follower_took_a_step(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, range(2))
-    own = session(spark)
-    w = opened(own, tmp_path, most_unconsumed=1)
+    own_session = session(spark)
+    w = opened(own_session, tmp_path, most_unconsumed=1)
     w.register("times", TIMES)
     w.register("each", EACH)
     original = RowsEngine.new_plan
@@ -174,12 +174,12 @@ def test_a_published_file_that_is_missing_is_named(
 
 def test_published_times_keep_their_microseconds(spark: SparkSession, tmp_path: Path) -> None:
     """Whatever precision the session writes Parquet files with."""
-    own = session(
+    own_session = session(
         spark, spark_settings={"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"}
     )
     at = [START + n * 1_000_000 + 123 for n in range(3)]
     put(tmp_path / "input", 0, {"ts": at, "k": ["a"] * 3, "v": [1, 2, 3]}, SCHEMA)
-    w = opened(own, tmp_path)
+    w = opened(own_session, tmp_path)
     w.register("at", "SELECT max(unix_micros(ts)) AS t FROM s [RANGE 1 ROWS SLIDE 1 ROWS]")
     w.register("spark_at", "SELECT max(ts) AS t FROM s [RANGE 1 ROWS SLIDE 1 ROWS]")
     ends(w.start(availableNow=True))
@@ -200,11 +200,11 @@ def test_row_windows_come_and_go(
             "rows.engine.MOST_FILES": 1,
         }.items():
             monkeypatch.setattr(f"weft.runtime.{name}", value)
-    own = session(spark)
+    own_session = session(spark)
     batch = 0
     emitted: list[tuple[Any, ...]] = []
     for turn in range(3):
-        w = opened(own, tmp_path, most_unconsumed=1)
+        w = opened(own_session, tmp_path, most_unconsumed=1)
         if turn == 0:
             w.register("times", TIMES)
         for name, query in (("each", EACH), ("pairs", PAIRS)):
@@ -217,7 +217,7 @@ def test_row_windows_come_and_go(
         assert sorted(row[-1] for row in emitted) == list(range(first, last)), turn
         pairs = sorted(row for row in rows_of(w, f"pairs{turn}") if row[0] == 2)
         assert pairs == [(2, n, n + 1) for n in range(first, last - 1)], turn
-        w = opened(own, tmp_path, most_unconsumed=1)
+        w = opened(own_session, tmp_path, most_unconsumed=1)
         with w.changes():
             w.drop(f"each{turn}")
             w.drop(f"pairs{turn}")
@@ -252,9 +252,9 @@ def test_a_follower_without_a_new_batch_keeps_microseconds(
 ) -> None:
     """It numbers and compacts rows although Spark has made no copy of the session for its stream."""
     monkeypatch.setattr("weft.runtime.rows.engine.MOST_FILES", 0)
-    own = in_milliseconds(spark)
+    own_session = in_milliseconds(spark)
     at = [START + n * 1_000_000 + 123 for n in range(4)]
-    w = opened(own, tmp_path)
+    w = opened(own_session, tmp_path)
     w.register("at", "SELECT max(ts) AS t FROM s [RANGE 1 ROWS SLIDE 1 ROWS]")
     put_times(tmp_path, 0, at[:3])
     with resting_follower():
@@ -265,7 +265,7 @@ def test_a_follower_without_a_new_batch_keeps_microseconds(
         ends(w.start(availableNow=True))
     ends(w.start(availableNow=True))
     assert [row[0] for row in rows_of(w, "at")] == at[:3]
-    assert own.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MILLIS"
+    assert own_session.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MILLIS"
 
 
 @pytest.mark.parametrize("released", [False, True])
@@ -275,8 +275,8 @@ def test_a_new_row_window_uses_no_state_from_before_a_gap(
     """`first` is dropped, batches pass that are not published, then `second` is registered: whether the
     follower takes a step in between or not, no window of `second` spans the gap."""
     query = "SELECT count(*) AS n, min(v) AS low, max(v) AS high FROM s [RANGE 6 ROWS SLIDE 2 ROWS]"
-    own = session(spark)
-    w = opened(own, tmp_path)
+    own_session = session(spark)
+    w = opened(own_session, tmp_path)
     w.register("first", query)
     write(tmp_path, range(3))
     ends(w.start(availableNow=True))
@@ -287,7 +287,7 @@ def test_a_new_row_window_uses_no_state_from_before_a_gap(
     else:
         with resting_follower():
             ends(w.start(availableNow=True))
-    w = opened(own, tmp_path)
+    w = opened(own_session, tmp_path)
     w.register("second", query)
     write(tmp_path, range(6, 12))
     ends(w.start(availableNow=True))

@@ -31,18 +31,18 @@ def check(
     *runs: dict[str, Any],
 ) -> None:
     """The rows in the first run, one that closes all windows in the last; against batch SQL."""
-    own = session(spark)
-    own.conf.set("spark.sql.parquet.filterPushdown", "false")
+    own_session = session(spark)
+    own_session.conf.set("spark.sql.parquet.filterPushdown", "false")
     closing = dict.fromkeys(schema) | {"ts": START + 1_000_000 * SECOND}
     batches = [rows, [closing]]
     write_batches(folder / "made", schema, batches)
     made = sorted((folder / "made").iterdir())
-    own.read.schema(ddl(schema)).parquet(str(made[0])).createOrReplaceTempView("s")
-    wanted = {name: python_rows(own.sql(sql).toArrow()) for name, sql in queries.items()}
+    own_session.read.schema(ddl(schema)).parquet(str(made[0])).createOrReplaceTempView("s")
+    wanted = {name: python_rows(own_session.sql(sql).toArrow()) for name, sql in queries.items()}
     (folder / "input").mkdir()
     for path, settings in zip(made, runs or ({}, {}), strict=True):
-        w = weft.Weft(own, folder / "checkpoint", **settings)
-        reader = own.readStream.schema(ddl(schema)).option("maxFilesPerTrigger", 1)
+        w = weft.Weft(own_session, folder / "checkpoint", **settings)
+        reader = own_session.readStream.schema(ddl(schema)).option("maxFilesPerTrigger", 1)
         source = reader.parquet(str(folder / "input"))
         w.add_stream("s", source, time="ts", watermark="100000 seconds")
         with w.changes():
@@ -97,10 +97,12 @@ def test_a_column_may_be_named_like_one_of_level_1(spark: SparkSession, tmp_path
 def test_a_number_beyond_all_doubles_is_refused_with_a_reason(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    own = session(spark)
+    own_session = session(spark)
     write_batches(tmp_path / "input", {"ts": TIMESTAMP, "x": BIGINT}, [[]])
-    w = weft.Weft(own, tmp_path / "checkpoint")
-    source = own.readStream.schema("ts timestamp, x double").parquet(str(tmp_path / "input"))
+    w = weft.Weft(own_session, tmp_path / "checkpoint")
+    source = own_session.readStream.schema("ts timestamp, x double").parquet(
+        str(tmp_path / "input")
+    )
     w.add_stream("s", source, time="ts", watermark="1 second")
     with pytest.raises(weft.WeftError, match=r"1[eE]400"):
         w.register(

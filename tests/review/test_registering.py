@@ -31,33 +31,33 @@ def test_a_refused_query_is_not_registered_inside_changes(
 def test_looking_at_a_query_before_its_stream_is_added_does_not_reject_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    own = session(spark)
-    w = opened(own, tmp_path)
+    own_session = session(spark)
+    w = opened(own_session, tmp_path)
     w.register("plain", PLAIN)
     w.register("q", COUNTS)
-    looking = weft.Weft(own, tmp_path / "checkpoint")
+    looking = weft.Weft(own_session, tmp_path / "checkpoint")
     for look in (lambda: looking.results("plain"), looking.explain, looking.start):
         with suppress(weft.WeftError):
             look()
-    again = opened(own, tmp_path)
+    again = opened(own_session, tmp_path)
     assert {q.name: q.status for q in again.queries} == {"plain": "fallback", "q": "active"}
 
 
 def test_registering_again_after_another_process_dropped_the_query(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    own = session(spark)
-    opened(own, tmp_path).register("q", COUNTS)
-    ours, other = opened(own, tmp_path), opened(own, tmp_path)
+    own_session = session(spark)
+    opened(own_session, tmp_path).register("q", COUNTS)
+    ours, other = opened(own_session, tmp_path), opened(own_session, tmp_path)
     other.drop("q")
     assert ours.register("q", COUNTS).status == "active"
 
 
 def test_complete_from_of_each_stream(spark: SparkSession, tmp_path: Path) -> None:
     """Plan versions are numbered by stream."""
-    own = session(spark)
-    w = opened(own, tmp_path)
-    w.add_stream("t", read(own, tmp_path / "input"), time="ts", watermark="0 seconds")
+    own_session = session(spark)
+    w = opened(own_session, tmp_path)
+    w.add_stream("t", read(own_session, tmp_path / "input"), time="ts", watermark="0 seconds")
     put_rows(tmp_path / "input", 0, [(1, "a", 1), (12, "a", 1)])
     w.register("s1", COUNTS)
     w.register("t1", COUNTS.replace("FROM s", "FROM t"))
@@ -72,11 +72,11 @@ def test_complete_from_of_each_stream(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_a_column_with_a_dot_in_its_name(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark)
+    own_session = session(spark)
     schema = pa.schema([TIME, ("a.b", pa.int64())])
     put(tmp_path / "input", 0, {"ts": [START, START + 30_000_000], "a.b": [1, 2]}, schema)
-    w = weft.Weft(own, tmp_path / "checkpoint")
-    frame = read(own, tmp_path / "input", "ts timestamp, `a.b` bigint")
+    w = weft.Weft(own_session, tmp_path / "checkpoint")
+    frame = read(own_session, tmp_path / "input", "ts timestamp, `a.b` bigint")
     w.add_stream("s", frame, time="ts", watermark="0 seconds")
     w.register("q", "SELECT sum(`a.b`) AS x FROM s GROUP BY window(ts, '10 seconds')")
     w.start(availableNow=True).awaitTermination()
@@ -87,13 +87,13 @@ def test_approx_count_distinct_of_empty_strings_and_negative_zero(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Spark counts '' as a value, and 0.0 and -0.0 as one."""
-    own = session(spark)
+    own_session = session(spark)
     schema = pa.schema([TIME, ("x", pa.string()), ("f", pa.float64())])
     times = [START, START + 1, START + 2, START + 30_000_000]
     columns = {"ts": times, "x": ["", "a", "", "z"], "f": [0.0, -0.0, 0.0, 9.0]}
     put(tmp_path / "input", 0, columns, schema)
-    w = weft.Weft(own, tmp_path / "checkpoint")
-    frame = read(own, tmp_path / "input", "ts timestamp, x string, f double")
+    w = weft.Weft(own_session, tmp_path / "checkpoint")
+    frame = read(own_session, tmp_path / "input", "ts timestamp, x string, f double")
     w.add_stream("s", frame, time="ts", watermark="0 seconds")
     w.register(
         "q",

@@ -46,15 +46,15 @@ def test_a_start_that_fails_leaves_nothing_running(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It fails at its last part, when everything else runs already."""
-    own = session(spark)
-    w = opened(own, tmp_path)
+    own_session = session(spark)
+    w = opened(own_session, tmp_path)
     w.register("q", COUNTS)
     w.register("alone", ALONE)
     put_rows(tmp_path / "input", 0, [(1, "a", 1), (30, "a", 1)])
     running: list[int] = []
 
     def fail(_: Run) -> None:
-        running.append(len(own.streams.active))
+        running.append(len(own_session.streams.active))
         raise OSError("no more threads")
 
     with monkeypatch.context() as patched:
@@ -62,7 +62,7 @@ def test_a_start_that_fails_leaves_nothing_running(
         with pytest.raises(OSError, match="no more threads"):
             w.start()
     assert running == [2]
-    assert own.streams.active == []
+    assert own_session.streams.active == []
     w.start(availableNow=True).awaitTermination()
     assert rows_of(w, "q") == [("a", 1)]
 
@@ -109,11 +109,11 @@ def test_stop_from_inside_a_sink_does_not_hang(spark: SparkSession, tmp_path: Pa
 
 
 def test_an_error_of_the_source_quarantines_no_query(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark)
+    own_session = session(spark)
     schema = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("x", pa.string())])
     put(tmp_path / "input", 0, {"ts": [0, 1], "x": ["1", "oops"]}, schema)
-    frame = read(own, tmp_path / "input", "ts timestamp, x string")
-    w = weft.Weft(own, tmp_path / "checkpoint")
+    frame = read(own_session, tmp_path / "input", "ts timestamp, x string")
+    w = weft.Weft(own_session, tmp_path / "checkpoint")
     w.add_stream("s", frame.selectExpr("ts", "cast(x AS int) AS v"), "ts", "0 seconds")
     w.register("plain", "SELECT sum(v) AS n FROM s GROUP BY window(ts, '10 seconds')")
     w.register("suspect", "SELECT sum(v + 1) AS n FROM s GROUP BY window(ts, '10 seconds')")
@@ -158,8 +158,8 @@ def test_a_long_change_does_not_end_the_run(
 
 
 def test_the_time_zone_of_a_run_is_that_of_its_start(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark)
-    w = opened(own, tmp_path)
+    own_session = session(spark)
+    w = opened(own_session, tmp_path)
     w.register(
         "q",
         "SELECT date_format(window.start, 'z') AS zone, count(*) AS n FROM s "
@@ -168,7 +168,7 @@ def test_the_time_zone_of_a_run_is_that_of_its_start(spark: SparkSession, tmp_pa
     put_rows(tmp_path / "input", 0, [(1, "a", 1)])
     run = w.start()
     run.processAllAvailable()
-    own.conf.set("spark.sql.session.timeZone", "America/New_York")
+    own_session.conf.set("spark.sql.session.timeZone", "America/New_York")
     put_rows(tmp_path / "input", 1, [(30, "a", 1)])
     run.processAllAvailable()
     run.stop()

@@ -143,15 +143,15 @@ def test_a_missing_state_file(spark: SparkSession, checkpoint: Path) -> None:
 def test_other_session_settings(
     spark: SparkSession, checkpoint: Path, key: str, value: str
 ) -> None:
-    own = session(spark)
-    own.conf.set(key, value)
-    assert "set it back" in assert_refused(own, checkpoint, "SETTINGS_CHANGED")
+    own_session = session(spark)
+    own_session.conf.set(key, value)
+    assert "set it back" in assert_refused(own_session, checkpoint, "SETTINGS_CHANGED")
 
 
 def test_a_changed_stream(spark: SparkSession, checkpoint: Path) -> None:
-    own = session(spark)
-    w = weft.Weft(own, checkpoint / "checkpoint", project="crash")
-    source = own.readStream.schema("ts timestamp, k int").parquet(str(checkpoint / "input"))
+    own_session = session(spark)
+    w = weft.Weft(own_session, checkpoint / "checkpoint", project="crash")
+    source = own_session.readStream.schema("ts timestamp, k int").parquet(str(checkpoint / "input"))
     with pytest.raises(weft.CheckpointError, match="STREAM_CHANGED"):
         w.add_stream("s", source, time="ts", watermark="2 seconds")
 

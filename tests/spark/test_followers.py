@@ -198,14 +198,14 @@ def test_row_windows_of_two_streams_in_a_time_zone_with_a_crash(
     }
     for name, rows_of_batches in batches.items():
         write_batches(tmp_path / name, workload.SCHEMA, rows_of_batches)
-    own = session(spark)
-    own.conf.set("spark.sql.session.timeZone", ZONE)
+    own_session = session(spark)
+    own_session.conf.set("spark.sql.session.timeZone", ZONE)
     spec = workload.ROW_SPECS["row_sums"]
 
     def opened_on_both() -> weft.Weft:
-        w = weft.Weft(own, tmp_path / "checkpoint", statistics_every=0)
+        w = weft.Weft(own_session, tmp_path / "checkpoint", statistics_every=0)
         for name in batches:
-            reader = own.readStream.schema(workload.DDL).option("maxFilesPerTrigger", 1)
+            reader = own_session.readStream.schema(workload.DDL).option("maxFilesPerTrigger", 1)
             frame = reader.parquet(str(tmp_path / name))
             w.add_stream(name, frame, time="ts", watermark="2 seconds")
         if not w.queries:

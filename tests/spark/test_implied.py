@@ -69,9 +69,9 @@ def test_state_files_have_no_sketches_of_keys(spark: SparkSession, tmp_path: Pat
 def test_a_sketch_of_one_value_is_that_of_spark(spark: SparkSession) -> None:
     values = spark.sql("SELECT * FROM VALUES (1L), (-5L), (9999999999L), (0L) AS t(x)")
     found = values.groupBy("x").agg({"x": "hll_sketch_agg"}).toArrow()
-    own = of_single_values(found.column(0).combine_chunks(), 12)
-    assert own.to_arrow().to_pylist() == found.column(1).to_pylist()
-    assert own.estimates().tolist() == [1] * 4
+    sketches = of_single_values(found.column(0).combine_chunks(), 12)
+    assert sketches.to_arrow().to_pylist() == found.column(1).to_pylist()
+    assert sketches.estimates().tolist() == [1] * 4
 
 
 def test_a_sketch_of_one_text_is_that_of_spark(spark: SparkSession) -> None:
@@ -79,8 +79,8 @@ def test_a_sketch_of_one_text_is_that_of_spark(spark: SparkSession) -> None:
     node = Node("n", (TEXT,), 1, (), True, (SKETCH,), Fragments(pane=1))
     texts = spark.sql("SELECT * FROM VALUES (''), ('a'), ('ä'), ('_') AS t(k)")
     found = texts.groupBy("k").agg(F.expr(SKETCH.lift)).toArrow()
-    (own,) = partial_column(SKETCH, node, {"k0": found.column(0).combine_chunks()})
-    assert own.to_arrow().to_pylist() == found.column(1).to_pylist()
+    (sketches,) = partial_column(SKETCH, node, {"k0": found.column(0).combine_chunks()})
+    assert sketches.to_arrow().to_pylist() == found.column(1).to_pylist()
 
 
 def test_other_watermarks_need_no_other_code(spark: SparkSession, tmp_path: Path) -> None:

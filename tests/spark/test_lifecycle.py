@@ -39,30 +39,30 @@ def wait_until(holds: Any, seconds: float = 30) -> bool:
 def test_the_end_of_a_block_stops_the_run_and_gives_back_the_checkpoint(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    own = session(spark)
+    own_session = session(spark)
     put_rows(tmp_path / "input", 0, [(1, "a", 1), (30, "a", 1)])
-    with opened(own, tmp_path) as w:
+    with opened(own_session, tmp_path) as w:
         w.register("q", COUNTS)
         run = w.start()
         run.processAllAvailable()
         assert repr(w) == f"<Weft {str(tmp_path / 'checkpoint')!r}: 1 streams, 1 queries, running>"
     assert not run.isActive
-    assert own.streams.active == []
+    assert own_session.streams.active == []
     lease = Lease(Storage(tmp_path / "checkpoint"))
     lease.acquire()
     lease.release()
     w.close()
-    with opened(own, tmp_path) as again:
+    with opened(own_session, tmp_path) as again:
         assert rows_of(again, "q") == [("a", 1)]
 
 
 def test_a_closed_weft_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark)
-    w = opened(own, tmp_path)
+    own_session = session(spark)
+    w = opened(own_session, tmp_path)
     handle = w.register("q", COUNTS)
     assert repr(handle) == "<QueryHandle 'q': active>"
     w.close()
-    frame = read(own, tmp_path / "input")
+    frame = read(own_session, tmp_path / "input")
 
     def changes() -> None:
         with w.changes():
@@ -118,8 +118,8 @@ def test_settings_and_arguments_are_checked_when_they_are_given(
 def test_one_of_two_threads_adds_a_stream(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = session(spark)
-    w = opened(own, tmp_path)
+    own_session = session(spark)
+    w = opened(own_session, tmp_path)
     make = weft_module.source
 
     def slowly(*arguments: Any) -> Any:
@@ -127,7 +127,7 @@ def test_one_of_two_threads_adds_a_stream(
         return make(*arguments)
 
     monkeypatch.setattr(weft_module, "source", slowly)
-    frame = read(own, tmp_path / "input")
+    frame = read(own_session, tmp_path / "input")
     refused: list[str] = []
 
     def add() -> None:
@@ -148,8 +148,8 @@ def test_one_of_two_threads_adds_a_stream(
 def test_a_run_that_fails_on_a_full_disk_says_so_and_gives_back_its_lease(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = session(spark)
-    w = opened(own, tmp_path)
+    own_session = session(spark)
+    w = opened(own_session, tmp_path)
     w.register("q", COUNTS)
     w.register("filtered", "SELECT k, v FROM s WHERE v > 0")
     alone = w.register("alone", "SELECT k, transform(array(v), x -> x)[0] AS v FROM s")

@@ -180,8 +180,8 @@ def test_only_what_stands_still_is_resumed(spark: SparkSession, tmp_path: Path) 
 
 def test_a_rejected_query_is_resumed_when_it_is_right(spark: SparkSession, tmp_path: Path) -> None:
     """Registered by another process over a stream that lacks the column, which then comes."""
-    own = session(spark)
-    w = opened(own, tmp_path)
+    own_session = session(spark)
+    w = opened(own_session, tmp_path)
     w._catalog.add_query("wide", COUNTS.replace("k, count(*)", "k, max(w) AS m, count(*)"))
     assert w.query("wide").status == "active"
     w._registry.shared("s")

@@ -48,11 +48,13 @@ def test_groups_change_between_micro_batches_and_no_window_is_lost(
 ) -> None:
     """Every batch runs under another plan: other groups, other levels, retired nodes."""
     feed = Feed(tmp_path)
-    own = session(spark)
+    own_session = session(spark)
     shapes = set()
     for batch in range(workload.BATCHES):
         optimizer, chosen = TURNS[batch % len(TURNS)]
-        w = open_weft(own, tmp_path, optimizer=optimizer, model=chosen, kernel=kernel, lanes=2)
+        w = open_weft(
+            own_session, tmp_path, optimizer=optimizer, model=chosen, kernel=kernel, lanes=2
+        )
         for name, sql in workload.QUERIES.items():
             w.register(name, sql)
         feed.next()
@@ -68,16 +70,16 @@ def test_groups_change_between_micro_batches_and_no_window_is_lost(
 def test_two_levels_have_a_node_for_every_group_and_three_levels_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    own = session(spark)
+    own_session = session(spark)
     Feed(tmp_path)
     windows = {"optimizer": "noshare", "passes": ("windows",)}
-    two = open_weft(own, tmp_path, model="twoops", **windows)
+    two = open_weft(own_session, tmp_path, model="twoops", **windows)
     with two.changes():
         for name, sql in workload.QUERIES.items():
             two.register(name, sql)
     edge_sets = len(workload.QUERIES) - 1  # two of the windows have the same edges
     assert len(two.plan("s").nodes) == edge_sets + 1, "and one for distinct values"
-    three = open_weft(own, tmp_path, model="triops", **windows)
+    three = open_weft(own_session, tmp_path, model="triops", **windows)
     plan = three.plan("s")
     assert len(plan.nodes) == 2
     assert len({group.fragments for group in plan.groups}) == edge_sets

@@ -77,9 +77,9 @@ PARTIALS = tuple(
 @pytest.fixture(scope="module")
 def rows(spark: SparkSession) -> DataFrame:
     """A local relation of values at the limits of their types."""
-    own = spark.newSession()
-    own.conf.set("spark.sql.shuffle.partitions", "1")
-    own.conf.set("spark.sql.adaptive.enabled", "false")
+    own_session = spark.newSession()
+    own_session.conf.set("spark.sql.shuffle.partitions", "1")
+    own_session.conf.set("spark.sql.adaptive.enabled", "false")
     chance = chance_for(__name__)
     epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     found = []
@@ -88,8 +88,8 @@ def rows(spark: SparkSession) -> DataFrame:
         values = [value_of(chance.choice([*own_, None]), t) for t, own_ in LITERALS.items()]
         found.append((chance.choice([time] * 9 + [None]), *values))
     ddl = "ts timestamp, " + ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
-    table = own.createDataFrame(found, ddl).coalesce(1).toArrow()
-    return own.createDataFrame(table, ddl)
+    table = own_session.createDataFrame(found, ddl).coalesce(1).toArrow()
+    return own_session.createDataFrame(table, ddl)
 
 
 @pytest.fixture(params=[INTERPRETED, COMPILED], ids=["interpreted", "compiled"])
@@ -157,20 +157,23 @@ def counted(table: pa.Table, names: Sequence[str], weight: str | None = None) ->
     return found
 
 
-def brute_force(rows: DataFrame, own: Node) -> Counter[Any]:
+def brute_force(rows: DataFrame, planned: Node) -> Counter[Any]:
     """Rows per (end, signature, keys), and that `useful` leaves out no row that is wanted."""
-    cuts, bits = own.signature.cuts, own.signature.bits
-    asked = {"time": STREAM.time_micros, "useful": f"coalesce(({useful(own) or 'true'}), false)"}
-    asked |= {f"k{i}": each.sql for i, each in enumerate(own.keys)}
+    cuts, bits = planned.signature.cuts, planned.signature.bits
+    asked = {
+        "time": STREAM.time_micros,
+        "useful": f"coalesce(({useful(planned) or 'true'}), false)",
+    }
+    asked |= {f"k{i}": each.sql for i, each in enumerate(planned.keys)}
     asked |= {f"v{i}": each.attribute for i, each in enumerate(cuts)}
     asked |= {f"b{i}": f"coalesce({sql}, false)" for i, sql in enumerate(bits)}
-    asked |= {f"p{i}": f"coalesce({each.sql}, false)" for i, each in enumerate(own.predicates)}
+    asked |= {f"p{i}": f"coalesce({each.sql}, false)" for i, each in enumerate(planned.predicates)}
     table = rows.selectExpr(*(f"{sql} AS {name}" for name, sql in asked.items())).toArrow()
     table = table.combine_chunks()
     lists = {name: table.column(name).to_pylist() for name in table.column_names}
     for place in range(table.num_rows):
-        wanted = own.keeps_all_rows or any(
-            lists[f"p{i}"][place] for i in range(len(own.predicates))
+        wanted = planned.keeps_all_rows or any(
+            lists[f"p{i}"][place] for i in range(len(planned.predicates))
         )
         assert lists["useful"][place] or not wanted
     signature = [
@@ -185,15 +188,15 @@ def brute_force(rows: DataFrame, own: Node) -> Counter[Any]:
     found: Counter[Any] = Counter()
     for place, time in enumerate(lists["time"]):
         if time is not None and lists["useful"][place]:
-            keys = [lists[f"k{i}"][place] for i in range(len(own.keys))]
-            values = [own.fragments.end_of(time), *(each[place] for each in signature), *keys]
+            keys = [lists[f"k{i}"][place] for i in range(len(planned.keys))]
+            values = [planned.fragments.end_of(time), *(each[place] for each in signature), *keys]
             found[tuple(map(shown, values))] += 1
     return found
 
 
-def names_of(own: Node) -> list[str]:
-    signature = [f"s{i}" for i in range(own.signature.columns)]
-    return ["fragment_end", *signature, *(f"k{i}" for i in range(len(own.keys)))]
+def names_of(planned: Node) -> list[str]:
+    signature = [f"s{i}" for i in range(planned.signature.columns)]
+    return ["fragment_end", *signature, *(f"k{i}" for i in range(len(planned.keys)))]
 
 
 @settings(max_examples=10)
@@ -206,10 +209,10 @@ def names_of(own: Node) -> list[str]:
 def test_fragments_have_the_signatures_of_their_rows(
     rows: DataFrame, scalars: list[Scalar], keys: list[Expression], all_rows: bool, bits: bool
 ) -> None:
-    own = node(keys, predicates_of(scalars), all_rows, bits)
-    table = fragments(rows, own, STREAM).toArrow()
-    found = counted(table, names_of(own), "n")
-    assert found == brute_force(rows, own)
+    planned = node(keys, predicates_of(scalars), all_rows, bits)
+    table = fragments(rows, planned, STREAM).toArrow()
+    found = counted(table, names_of(planned), "n")
+    assert found == brute_force(rows, planned)
     assert len(found) == table.num_rows, "one fragment per end, signature and keys"
 
 
@@ -226,15 +229,15 @@ def test_many_conditions_of_all_kinds_in_one_node(rows_in_both_ways: DataFrame) 
         )
     rows = rows_in_both_ways
     for bits in (False, True):
-        own = node([TEXT], predicates_of(scalars), False, bits)
-        found = counted(fragments(rows, own, STREAM).toArrow(), names_of(own), "n")
-        assert found == brute_force(rows, own)
-    assert own.signature.words > 2
+        planned = node([TEXT], predicates_of(scalars), False, bits)
+        found = counted(fragments(rows, planned, STREAM).toArrow(), names_of(planned), "n")
+        assert found == brute_force(rows, planned)
+    assert planned.signature.words > 2
 
 
 def test_rows_without_event_time_are_counted_on_the_way(rows: DataFrame) -> None:
-    own = node([TEXT], [], True, False)
-    table = fragments(rows, own, STREAM, counting_before=0).toArrow()
+    planned = node([TEXT], [], True, False)
+    table = fragments(rows, planned, STREAM, counting_before=0).toArrow()
     times = [each.time for each in rows.selectExpr("unix_micros(ts) AS time").collect()]
     ends = table.column("fragment_end").to_pylist()
     missing = [n for n, end in zip(table.column("n").to_pylist(), ends, strict=True) if end is None]
@@ -255,15 +258,15 @@ def different(predicates: Sequence[Expression]) -> list[Expression]:
     return found
 
 
-def wanted(table: pa.Table, own: Node) -> pa.Table:
+def wanted(table: pa.Table, planned: Node) -> pa.Table:
     """The fragments that some predicate of a node wants."""
-    if own.keeps_all_rows or not table.num_rows:
+    if planned.keeps_all_rows or not table.num_rows:
         return table
-    encoders = Encoders(own, own.id)
-    index = SignatureIndex(own, tuple(enumerate(own.predicates)))
+    encoders = Encoders(planned, planned.id)
+    index = SignatureIndex(planned, tuple(enumerate(planned.predicates)))
 
     def is_wanted(row: int) -> bool:
-        shards = load([table.slice(row, 1)], own, encoders)
+        shards = load([table.slice(row, 1)], planned, encoders)
         return len(index.pairs(shards, encoders.keys)[0]) > 0
 
     return table.filter(pa.array([is_wanted(row) for row in range(table.num_rows)]))

@@ -93,8 +93,8 @@ def test_any_spark_format_with_columns_to_deduplicate_by(
 
 def test_a_route_for_a_single_query(project: weft.Weft) -> None:
     calls: list[str] = []
-    own = weft.sinks.callback(lambda name, _table, _batch: calls.append(name))
-    run(project, weft.sinks.route({"extremes": own}))
+    to_callback = weft.sinks.callback(lambda name, _table, _batch: calls.append(name))
+    run(project, weft.sinks.route({"extremes": to_callback}))
     assert set(calls) == {"extremes"}
     assert_rows(python_rows(project.results("counts").toArrow()), "counts")
     with pytest.raises(weft.RunError, match="NO_RESULTS"):

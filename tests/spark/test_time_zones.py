@@ -56,25 +56,25 @@ def write_input(folder: Path) -> None:
 def ran(
     spark: SparkSession, folder: Path, zone: str, sink: Any, **settings: Any
 ) -> tuple[SparkSession, weft.Weft]:
-    own = session(spark)
-    own.conf.set("spark.sql.session.timeZone", zone)
+    own_session = session(spark)
+    own_session.conf.set("spark.sql.session.timeZone", zone)
     write_input(folder / "input")
-    frame = own.readStream.schema("ts timestamp, nt timestamp_ntz, x double")
+    frame = own_session.readStream.schema("ts timestamp, nt timestamp_ntz, x double")
     frame = frame.option("maxFilesPerTrigger", 1).parquet(str(folder / "input"))
-    w = weft.Weft(own, folder / "checkpoint", **settings)
+    w = weft.Weft(own_session, folder / "checkpoint", **settings)
     w.add_stream("s", frame, time="ts", watermark="0 seconds")
     for name, sql in QUERIES.items():
         w.register(name, sql)
     assert w.query("key").status == "active" and w.query("alone").status == "fallback"
     w.start(sink=sink, availableNow=True).awaitTermination()
-    return own, w
+    return own_session, w
 
 
-def oracle(own: SparkSession, folder: Path) -> dict[str, Any]:
+def oracle(own_session: SparkSession, folder: Path) -> dict[str, Any]:
     """Plain Spark over the rows of the first batch."""
-    rows = own.read.schema("ts timestamp, nt timestamp_ntz, x double")
+    rows = own_session.read.schema("ts timestamp, nt timestamp_ntz, x double")
     rows.parquet(str(folder / "input" / "00000.parquet")).createOrReplaceTempView("s")
-    return {name: own.sql(sql) for name, sql in QUERIES.items()}
+    return {name: own_session.sql(sql) for name, sql in QUERIES.items()}
 
 
 def by_text(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -90,8 +90,10 @@ def assert_as_plain_spark(frames: dict[str, Any], wanted: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_results_in_the_store(spark: SparkSession, tmp_path: Path, zone: str) -> None:
-    own, w = ran(spark, tmp_path, zone, None)
-    assert_as_plain_spark({name: w.results(name) for name in QUERIES}, oracle(own, tmp_path))
+    own_session, w = ran(spark, tmp_path, zone, None)
+    assert_as_plain_spark(
+        {name: w.results(name) for name in QUERIES}, oracle(own_session, tmp_path)
+    )
     assert_files_tell_instants_from_local_times(tmp_path)
 
 
@@ -106,26 +108,30 @@ def assert_files_tell_instants_from_local_times(folder: Path) -> None:
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
 def test_results_in_memory(spark: SparkSession, tmp_path: Path, zone: str) -> None:
-    own, w = ran(spark, tmp_path, zone, weft.sinks.memory())
-    assert_as_plain_spark({name: w.results(name) for name in QUERIES}, oracle(own, tmp_path))
+    own_session, w = ran(spark, tmp_path, zone, weft.sinks.memory())
+    assert_as_plain_spark(
+        {name: w.results(name) for name in QUERIES}, oracle(own_session, tmp_path)
+    )
 
 
 def test_results_of_lanes(spark: SparkSession, tmp_path: Path) -> None:
-    own, w = ran(spark, tmp_path, "Asia/Kolkata", None, kernel="lanes")
-    assert_as_plain_spark({name: w.results(name) for name in QUERIES}, oracle(own, tmp_path))
+    own_session, w = ran(spark, tmp_path, "Asia/Kolkata", None, kernel="lanes")
+    assert_as_plain_spark(
+        {name: w.results(name) for name in QUERIES}, oracle(own_session, tmp_path)
+    )
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
 def test_the_spark_sink(spark: SparkSession, tmp_path: Path, zone: str) -> None:
     out = str(tmp_path / "out" / "{query}")
-    own, _ = ran(spark, tmp_path, zone, weft.sinks.spark("parquet", path=out))
+    own_session, _ = ran(spark, tmp_path, zone, weft.sinks.spark("parquet", path=out))
     frames = {
-        name: own.read.parquet(str(tmp_path / "out" / name)).drop(
+        name: own_session.read.parquet(str(tmp_path / "out" / name)).drop(
             "weft_batch", "weft_query", "weft_seq"
         )
         for name in QUERIES
     }
-    assert_as_plain_spark(frames, oracle(own, tmp_path))
+    assert_as_plain_spark(frames, oracle(own_session, tmp_path))
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
@@ -134,15 +140,15 @@ def test_callbacks_get_the_same_instants_and_local_times(
 ) -> None:
     given: dict[str, list[tuple[Any, ...]]] = {name: [] for name in QUERIES}
     sink = weft.sinks.callback(lambda name, table, _: given[name].extend(python_rows(table)))
-    own, _ = ran(spark, tmp_path, zone, sink)
-    wanted = oracle(own, tmp_path)
+    own_session, _ = ran(spark, tmp_path, zone, sink)
+    wanted = oracle(own_session, tmp_path)
     for name, rows in given.items():
         assert by_text(rows) == by_text(python_rows(wanted[name].toArrow())), name
 
 
 def test_nested_times_keep_their_types(spark: SparkSession) -> None:
-    own = session(spark)
-    own.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    own_session = session(spark)
+    own_session.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     local, instant = pa.timestamp("us"), pa.timestamp("us", tz="UTC")
     table = pa.table(
         {
@@ -150,7 +156,7 @@ def test_nested_times_keep_their_types(spark: SparkSession) -> None:
             "row": pa.array([{"a": 1, "b": 2}], pa.struct([("a", local), ("b", instant)])),
         }
     )
-    frame = frame_of(own, table)
+    frame = frame_of(own_session, table)
     assert dict(frame.dtypes) == {
         "list": "array<timestamp_ntz>",
         "row": "struct<a:timestamp_ntz,b:timestamp>",

@@ -52,8 +52,8 @@ def test_a_windowed_fallback_emits_what_it_emits_without_other_streams(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """A stream that is defined and not read would freeze the watermark: no rows, no error."""
-    own = session(spark)
-    w = streams(own, tmp_path)
+    own_session = session(spark)
+    w = streams(own_session, tmp_path)
     for name, sql in ALONE.items():
         assert w.register(name, sql).status == "fallback"
     w.start(availableNow=True).awaitTermination()
@@ -98,8 +98,8 @@ ACCEPTED = [
 def test_spark_s_streaming_rules_are_applied_when_a_query_is_registered(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    own = session(spark)
-    w = streams(own, tmp_path)
+    own_session = session(spark)
+    w = streams(own_session, tmp_path)
     capfd.readouterr()
     for sql, sentence in REFUSED.items():
         with pytest.raises(weft.SqlError) as refused:
@@ -111,7 +111,7 @@ def test_spark_s_streaming_rules_are_applied_when_a_query_is_registered(
     assert w.queries == []
     for number, sql in enumerate(ACCEPTED):
         assert w.register(f"q{number}", sql).status == "fallback", sql
-    assert own.streams.active == []
+    assert own_session.streams.active == []
     assert capfd.readouterr().err == ""
     w.start(availableNow=True).awaitTermination()
     assert [query.status for query in w.queries] == ["fallback"] * len(ACCEPTED)
@@ -129,13 +129,13 @@ def test_why_what_instead_and_what_it_costs(spark: SparkSession, tmp_path: Path)
 
 
 @contextmanager
-def setting(own: SparkSession, key: str, value: str) -> Iterator[None]:
+def setting(own_session: SparkSession, key: str, value: str) -> Iterator[None]:
     """The session stays the active one of the thread, so others would parse types with it."""
-    own.conf.set(key, value)
+    own_session.conf.set(key, value)
     try:
         yield
     finally:
-        own.conf.unset(key)
+        own_session.conf.unset(key)
 
 
 CHANGED = {
@@ -158,13 +158,13 @@ CHANGED = {
 def test_settings_that_change_the_meaning_of_sql_are_refused_by_name(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    own = session(spark)
-    w = streams(own, tmp_path)
+    own_session = session(spark)
+    w = streams(own_session, tmp_path)
     w.register("before", f"SELECT count(*) AS n FROM bids {WINDOW}")
     changes = (lambda: w.register("q", "SELECT k FROM bids"), lambda: w.start(availableNow=True))
     for key, value in CHANGED.items():
         for change in changes:
-            with setting(own, key, value), pytest.raises(weft.WeftError) as refused:
+            with setting(own_session, key, value), pytest.raises(weft.WeftError) as refused:
                 change()
             assert refused.value.error_class == "SESSION_SETTING"
             assert f"{key}={value}" in refused.value.message
@@ -172,22 +172,22 @@ def test_settings_that_change_the_meaning_of_sql_are_refused_by_name(
 
 
 def test_changes_as_one_are_read_by_one_session(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark)
-    w = streams(own, tmp_path)
-    with setting(own, "spark.sql.ansi.enabled", "false"), w.changes():
+    own_session = session(spark)
+    w = streams(own_session, tmp_path)
+    with setting(own_session, "spark.sql.ansi.enabled", "false"), w.changes():
         w.register("before", "SELECT k FROM bids")
 
     def changed_amid() -> None:
         with w.changes():
             w.register("one", "SELECT k FROM bids")
-            own.conf.set("spark.sql.ansi.enabled", "false")
+            own_session.conf.set("spark.sql.ansi.enabled", "false")
 
     with pytest.raises(weft.WeftError) as refused:
         changed_amid()
     assert refused.value.error_class == "SESSION_SETTING"
-    own.conf.set("spark.sql.ansi.enabled", "true")
+    own_session.conf.set("spark.sql.ansi.enabled", "true")
     assert [query.name for query in w.queries] == ["before"]
-    with setting(own, "spark.sql.caseSensitive", "true"), w.changes():
+    with setting(own_session, "spark.sql.caseSensitive", "true"), w.changes():
         w.drop("before")
     assert w.queries == []
 
@@ -195,8 +195,8 @@ def test_changes_as_one_are_read_by_one_session(spark: SparkSession, tmp_path: P
 def test_double_quotes_hold_names_where_the_session_says_so(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    own = session(spark, spark_settings={"spark.sql.ansi.doubleQuotedIdentifiers": "true"})
-    w = streams(own, tmp_path)
+    own_session = session(spark, spark_settings={"spark.sql.ansi.doubleQuotedIdentifiers": "true"})
+    w = streams(own_session, tmp_path)
     w.register(
         "shared", f'SELECT "k", count("v") AS "n" FROM "bids" WHERE "k" = \'a\' {WINDOW}, "k"'
     )
@@ -208,8 +208,8 @@ def test_double_quotes_hold_names_where_the_session_says_so(
 
 
 def test_reserved_keywords_may_be_enforced(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark, spark_settings={"spark.sql.ansi.enforceReservedKeywords": "true"})
-    w = streams(own, tmp_path)
+    own_session = session(spark, spark_settings={"spark.sql.ansi.enforceReservedKeywords": "true"})
+    w = streams(own_session, tmp_path)
     w.register(
         "q",
         f"SELECT left(k, 1) AS l, stddev(v + 0.5D) AS s FROM bids {WINDOW}, k HAVING count(*) > 1",
@@ -219,10 +219,10 @@ def test_reserved_keywords_may_be_enforced(spark: SparkSession, tmp_path: Path) 
 
 
 def test_columns_that_differ_in_case_only(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark)
-    w = weft.Weft(own, tmp_path / "checkpoint")
-    with setting(own, "spark.sql.caseSensitive", "true"):
-        frame = read(own, tmp_path / "in", "ts timestamp, a int, A int")
+    own_session = session(spark)
+    w = weft.Weft(own_session, tmp_path / "checkpoint")
+    with setting(own_session, "spark.sql.caseSensitive", "true"):
+        frame = read(own_session, tmp_path / "in", "ts timestamp, a int, A int")
         with pytest.raises(weft.CatalogError) as refused:
             w.add_stream("s", frame, "ts", "0 seconds")
     assert refused.value.error_class == "DUPLICATE_COLUMN"
@@ -230,10 +230,10 @@ def test_columns_that_differ_in_case_only(spark: SparkSession, tmp_path: Path) -
 
 
 def test_columns_with_a_name_of_weft_s_own(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark)
-    frame = read(own, tmp_path / "in", f"ts timestamp, {own_name('S0').upper()} int")
+    own_session = session(spark)
+    frame = read(own_session, tmp_path / "in", f"ts timestamp, {own_name('S0').upper()} int")
     with pytest.raises(weft.CatalogError) as refused:
-        weft.Weft(own, tmp_path / "checkpoint").add_stream("s", frame, "ts", "0 seconds")
+        weft.Weft(own_session, tmp_path / "checkpoint").add_stream("s", frame, "ts", "0 seconds")
     assert refused.value.error_class == "RESERVED_COLUMN"
 
 
@@ -251,21 +251,21 @@ def test_result_names_that_stand_twice(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_unsafe_queries_need_the_setting(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark)
+    own_session = session(spark)
     put(tmp_path / "secret", 0, {"k": ["a"]}, pa.schema([("k", pa.string())]))
     unsafe = [
         "SELECT reflect('java.lang.Math', 'abs', v) AS a FROM bids",
         f"SELECT b.k FROM bids b JOIN parquet.`{tmp_path / 'secret'}` f ON b.k = f.k",
     ]
-    w = streams(own, tmp_path / "strict")
+    w = streams(own_session, tmp_path / "strict")
     for sql in unsafe:
         with pytest.raises(weft.SqlError) as refused:
             w.register("q", sql)
         assert refused.value.error_class == "UNSAFE_SQL"
         assert (refused.value.line, refused.value.query) == (1, "q")
-    own.createDataFrame([("a",)], "k string").createOrReplaceGlobalTempView("weft_known")
+    own_session.createDataFrame([("a",)], "k string").createOrReplaceGlobalTempView("weft_known")
     w.register("known", "SELECT b.k FROM bids b JOIN global_temp.weft_known f ON b.k = f.k")
-    allowed = streams(own, tmp_path / "allowed", allow_unsafe_sql=True)
+    allowed = streams(own_session, tmp_path / "allowed", allow_unsafe_sql=True)
     for number, sql in enumerate(unsafe):
         assert allowed.register(f"q{number}", sql).status == "fallback"
     allowed.start(availableNow=True).awaitTermination()

@@ -92,22 +92,24 @@ WHERES = st.recursive(atoms(), combined, max_leaves=6)
 
 @pytest.fixture(scope="module")
 def session(spark: Any) -> Any:
-    own = spark.newSession()
+    own_session = spark.newSession()
     chance = chance_for(__name__)
     names = [name for name in COLUMNS if name in VALUES]
     rows = [tuple(chance.choice([*VALUES[name], None]) for name in names) for _ in range(80)]
     rows += [tuple(VALUES[name][i % len(VALUES[name])] for name in names) for i in range(13)]
     rows.append((None,) * len(names))
     ddl = ", ".join(f"{name} {COLUMNS[name]}" for name in names)
-    frame = own.createDataFrame(own.createDataFrame(rows, ddl).coalesce(1).toArrow(), ddl)
+    frame = own_session.createDataFrame(
+        own_session.createDataFrame(rows, ddl).coalesce(1).toArrow(), ddl
+    )
     frame.createOrReplaceTempView("edges")
-    return own
+    return own_session
 
 
 def assert_select_the_same(session: Any, pairs: Sequence[tuple[str, str]]) -> None:
     columns = [
-        f"coalesce({own}, false) = coalesce({canonical}, false) AS c{place}"
-        for place, (own, canonical) in enumerate(pairs)
+        f"coalesce({text}, false) = coalesce({canonical}, false) AS c{number}"
+        for number, (text, canonical) in enumerate(pairs)
     ]
     found = session.sql(f"SELECT {', '.join(columns)} FROM edges").toArrow()
     assert found.num_rows == 94

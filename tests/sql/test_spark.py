@@ -50,13 +50,15 @@ ROWS = [
 def session(spark: Any) -> Any:
     """A session for many small queries: projections that need no job, since the rows are a local
     relation."""
-    own = spark.newSession()
-    own.conf.set("spark.sql.shuffle.partitions", "1")
-    own.conf.set("spark.sql.adaptive.enabled", "false")
+    own_session = spark.newSession()
+    own_session.conf.set("spark.sql.shuffle.partitions", "1")
+    own_session.conf.set("spark.sql.adaptive.enabled", "false")
     ddl = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
-    frame = own.createDataFrame(own.createDataFrame(ROWS, ddl).coalesce(1).toArrow(), ddl)
+    frame = own_session.createDataFrame(
+        own_session.createDataFrame(ROWS, ddl).coalesce(1).toArrow(), ddl
+    )
     frame.createOrReplaceTempView("bids")
-    return own
+    return own_session
 
 
 @pytest.fixture(params=[True, False], ids=["ansi", "legacy"])
@@ -87,7 +89,7 @@ def test_expressions_keep_their_type_and_meaning(session: Any, ansi: bool) -> No
 
     for text in EXPRESSIONS:
         try:
-            own = session.sql(f"SELECT {text} AS own FROM bids")
+            by_spark = session.sql(f"SELECT {text} AS own FROM bids")
         except PySparkException:
             with pytest.raises(SqlError):
                 row_level(text, session, ansi)
@@ -95,10 +97,10 @@ def test_expressions_keep_their_type_and_meaning(session: Any, ansi: bool) -> No
         found, scalar = row_level(text, session, ansi)
         canonical = "" if scalar is None else f", {to_sql(scalar)} AS scalar"
         ours = session.sql(f"SELECT {found.sql} AS canonical{canonical} FROM bids")
-        types = [type_ for _, type_ in [*schema_of(own), *schema_of(ours)]]
+        types = [type_ for _, type_ in [*schema_of(by_spark), *schema_of(ours)]]
         assert types == [found.type] * len(types), text
         try:
-            wanted = [repr(row[0]) for row in own.collect()]
+            wanted = [repr(row[0]) for row in by_spark.collect()]
         except PySparkException:
             assert found.can_raise, text
             continue
@@ -115,8 +117,8 @@ def test_names_and_types_without_an_alias(session: Any) -> None:
         sql = f"SELECT {call} {GROUPING}"
         found = bound(sql, analyzer)
         assert isinstance(found, Query), (sql, found)
-        own = session.sql(sql)
-        assert [(each.name, each.type) for each in found.columns] == schema_of(own), sql
+        by_spark = session.sql(sql)
+        assert [(each.name, each.type) for each in found.columns] == schema_of(by_spark), sql
 
 
 def test_aggregates_keep_their_meaning(session: Any) -> None:
@@ -133,9 +135,9 @@ def test_queries_keep_their_names_types_and_meaning(session: Any) -> None:
     for sql in QUERIES:
         found = bound(sql, analyzer)
         assert isinstance(found, Query), (sql, found)
-        own = session.sql(sql)
-        assert [(each.name, each.type) for each in found.columns] == schema_of(own), sql
-        assert values(session.sql(rebuilt(found))) == values(own), sql
+        by_spark = session.sql(sql)
+        assert [(each.name, each.type) for each in found.columns] == schema_of(by_spark), sql
+        assert values(session.sql(rebuilt(found))) == values(by_spark), sql
 
 
 def test_what_is_refused_is_refused_by_spark(session: Any) -> None:

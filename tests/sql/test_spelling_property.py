@@ -116,7 +116,7 @@ def test_spelling_does_not_matter(data: st.DataObject) -> None:
     names = [column.name.lower() for column in first.columns]
     assert names == [column.name.lower() for column in second.columns]
     renamed = tuple(
-        dataclasses.replace(column, name=own.name)
-        for column, own in zip(second.columns, first.columns, strict=True)
+        dataclasses.replace(column, name=original.name)
+        for column, original in zip(second.columns, first.columns, strict=True)
     )
     assert meaning(first) == meaning(dataclasses.replace(second, columns=renamed))

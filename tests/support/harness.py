@@ -49,13 +49,13 @@ def session(
     spark: SparkSession, *, ansi: bool = True, spark_settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A session of its own, so that settings do not leak between tests."""
-    own = spark.newSession()
+    own_session = spark.newSession()
     for key, value in (spark_settings or {}).items():
-        own.conf.set(key, value)
-    own.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
-    own.conf.set("spark.sql.session.timeZone", "UTC")
-    own.conf.set("spark.sql.shuffle.partitions", "1")
-    return own
+        own_session.conf.set(key, value)
+    own_session.conf.set("spark.sql.ansi.enabled", str(ansi).lower())
+    own_session.conf.set("spark.sql.session.timeZone", "UTC")
+    own_session.conf.set("spark.sql.shuffle.partitions", "1")
+    return own_session
 
 
 def run_weft(
@@ -71,14 +71,14 @@ def run_weft(
     **settings: Any,
 ) -> Outcome:
     """All queries over the batches, to the end; `directory` must not exist yet."""
-    own = session(spark, ansi=ansi, spark_settings=spark_settings)
+    own_session = session(spark, ansi=ansi, spark_settings=spark_settings)
     write_batches(directory / "input", schema, batches)
     source = (
-        own.readStream.schema(ddl(schema))
+        own_session.readStream.schema(ddl(schema))
         .option("maxFilesPerTrigger", 1)
         .parquet(str(directory / "input"))
     )
-    w = weft.Weft(own, directory / "checkpoint", **settings)
+    w = weft.Weft(own_session, directory / "checkpoint", **settings)
     w.add_stream("s", source, time="ts", watermark=f"{delay // 1000} milliseconds")
     with w.changes():
         for name, text in queries.items():
