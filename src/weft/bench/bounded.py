@@ -1,6 +1,6 @@
 """``weft bench bounded``: does a bounded table in Python ever beat Spark's own aggregation?
 
-The Memory paper's table holds at most so many entries and passes evicted ones on; Spark's
+The Memory paper's table holds a bounded number of entries and passes evicted ones on; Spark's
 aggregation holds all groups and spills what does not fit. Both run in the tasks of one small session
 (a heap of 512 MiB, so that Spark spills; the report says how much) on flows grouped by their four-tuple: Spark alone, and
 Spark over what bounded tables of several sizes pass on. The tables get the best case: keys are hashed

@@ -35,7 +35,7 @@ def multiples(low: int, high: int) -> Draw:
 
 
 def general(low: int, high: int) -> Draw:
-    """Ranges that are no multiples."""
+    """Ranges that are not multiples of their slides."""
     return lambda choose, count: [
         Window(choose.randint(slide, 50 * slide), slide)
         for slide in choose.sample(range(low, high + 1), count)

@@ -118,7 +118,7 @@ class Catalog:
         try:
             schema = codec.loads(text)
             if not isinstance(schema, StreamSchema):
-                raise TypeError(f"a {type(schema).__name__} is no schema")
+                raise TypeError(f"a {type(schema).__name__} is not a schema")
         except (KeyError, TypeError, ValueError) as error:
             detail = f"the schema of stream '{stream}': {error}"
             raise CheckpointError(
@@ -253,7 +253,7 @@ def _count_change(connection: Connection) -> None:
 
 def _put(connection: Connection, table: sa.Table, key: str, **row: Any) -> None:
     """Write a row, replacing the one of the same key. Both databases do it in one statement, so
-    two processes that do the same are no conflict."""
+    two processes may do the same at once."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     others = {name: value for name, value in row.items() if name != key}
     insert = dialect.insert(table).values(**row)

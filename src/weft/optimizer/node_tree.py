@@ -80,7 +80,7 @@ class FragmentGroups:
         self._counted: dict[tuple[Attributes, float], float] = {}
 
     def within(self, attributes: Attributes, rows: float) -> float:
-        """The groups of a set among so many rows."""
+        """The groups of a set among a number of rows."""
         asked = (attributes, rows)
         if asked not in self._counted:
             keys = frozenset(name for name in attributes if not name.startswith(SELECTED))

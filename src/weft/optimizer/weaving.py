@@ -101,7 +101,7 @@ def check_sharing(sharing: Sharing) -> None:
 
 
 GroupCounts = Callable[[frozenset[str], float], float]
-"""How many groups a set of keys has among so many rows."""
+"""How many groups a set of keys has among a number of rows."""
 
 
 def arranging(sharing: Sharing, statistics: GroupCounts | None = None) -> Arranging:

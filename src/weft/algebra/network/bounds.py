@@ -1,4 +1,4 @@
-"""Which inputs of a join query keep their rows for ever, for want of a bound on event times."""
+"""Which inputs of a join query keep their rows for ever, because no condition bounds event times."""
 
 from __future__ import annotations
 

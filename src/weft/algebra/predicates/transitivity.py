@@ -28,7 +28,7 @@ from weft.algebra.predicates.subject import COMPARE, Linear, Subject, subject_of
 from weft.algebra.scalar import Call, Literal, Scalar
 
 MOST_PAIRS: Final = 10_000
-"""Beyond so many pairs of intervals a set counts as the interval around it."""
+"""Beyond this many pairs of intervals a set counts as the interval around it."""
 
 Ends = tuple[int | None, int | None]
 """The least and the greatest of some integers; None where there is none."""

@@ -18,7 +18,7 @@ def cores() -> int:
 
 
 def session(name: str, heap: str = "8g", tasks: int | None = None) -> SparkSession:
-    """A local session on all cores, or so many tasks at a time; shuffle partitions equal to the
+    """A local session on all cores, or with a given number of tasks at a time; shuffle partitions equal to the
     cores for everyone."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (

@@ -58,7 +58,7 @@ class Soak:
     say: Say
 
     def run(self, minutes: float, every: float) -> list[Sample]:
-        """Run for so many minutes, with a sample every so many seconds."""
+        """Run for some minutes, and take a sample every few seconds."""
         samples: list[Sample] = []
         with closing(self.watch(every)) as watched:
             for sample in watched:
@@ -68,7 +68,7 @@ class Soak:
         return samples
 
     def watch(self, every: float) -> Generator[Sample]:
-        """Run until the samples are closed, with one every so many seconds."""
+        """Run until the samples are closed, and take one every few seconds."""
         w = weft.Weft(self.spark, self.checkpoint)
         w.add_stream(_STREAM, self._events(), time="ts", watermark=_WATERMARK)
         with w.changes():

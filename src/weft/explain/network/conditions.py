@@ -321,7 +321,7 @@ def _added(parts: Sequence[tuple[bool, str]]) -> str:
 
 
 def _multiplied(subject: Linear, names: Sequence[str]) -> str:
-    """The sum as it is, for numbers that are no short decimals."""
+    """The sum as it is, for numbers that are not short decimals."""
     return _added(
         [
             _term(_real_factor(factor, ref), column_text(ref.name, names))

@@ -141,7 +141,7 @@ def order_of(keys: Array, ends: Array) -> Array:
 
 
 def _merge_order(keys: Array, ends: Array, first: int) -> Array:
-    """The same for two sorted parts, of which the first has so many rows."""
+    """The same for two sorted parts, given the number of rows of the first."""
     packed = _packed(keys, ends)
     if packed is None:
         return np.lexsort((ends, keys))

@@ -215,5 +215,5 @@ def distinct_counts(view: View, due: Due, pairs: Pairs, members: Array | None) -
 
 
 def _table(columns: dict[str, pa.Array], rows: int) -> pa.Table:
-    """A table of so many rows even if it has no columns of its own."""
+    """A table with a number of rows, even if it has no columns of its own."""
     return pa.table(columns or {"": pa.nulls(rows)})

@@ -109,8 +109,8 @@ def counted_operations(
     program: Program, new: Mapping[str, Sequence[Shards]], woven: Woven
 ) -> dict[str, int]:
     """The aggregate operations of a step at each level, as the papers count them: rows into
-    fragments, fragments into coarse fragments, fragments into windows. What passes through the
-    aggregate tree below the first level is not counted, nor here what intermediates take in."""
+    fragments, fragments into coarse fragments, fragments into windows. Not counted here are what passes
+    through the aggregate tree below the first level, and what intermediates take in."""
     level1 = sum(
         int(shards.rows.counts.sum())
         for node in program.plan.nodes

@@ -1,6 +1,6 @@
 """What a fallback has written: one commit per micro-batch, put in place atomically.
 
-A commit names the result files of its batch. Every so many commits one is a base: it lists all
+A commit names the result files of its batch. Now and then a commit is a base: it lists all
 files before it as well, small ones merged and expired ones gone, so that older commits can go.
 Files that a base replaced are deleted with the base after it, so that a reader can finish.
 """

@@ -23,9 +23,9 @@ from weft.runtime.level1.fragments import BUCKETS, coarser
 from weft.runtime.protocol.step import StepWork
 
 _SMALL = 1_500_000
-"""Up to so many fragments, children are computed on the driver, sooner than a job could begin."""
+"""Up to this many fragments, children are computed on the driver, sooner than a job could begin."""
 _ONE_TASK = 300_000
-"""Up to so many fragments, Spark computes children in one task, without an exchange."""
+"""Up to this many fragments, Spark computes children in one task, without an exchange."""
 
 
 def write_first(

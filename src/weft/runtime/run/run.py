@@ -187,7 +187,7 @@ class Run:
                 self._finish()
 
     def _stop_all(self, *, wait: bool = True) -> None:
-        """Ask streams and followers to end; a step that asks is not waited for, nor are others by it."""
+        """Ask streams and followers to end, and wait for them, unless the caller is part of a step."""
         for member in self._members:
             member.ask_to_stop()
         for member in self._members if wait else ():

@@ -1,4 +1,4 @@
-"""Results in this process, the latest so many rows of them."""
+"""Results in this process: the latest rows, up to a limit."""
 
 from __future__ import annotations
 

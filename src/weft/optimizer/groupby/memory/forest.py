@@ -145,7 +145,7 @@ class Forest:
         return self.constant + float(self.children @ self.inputs(entries)[1])
 
     def used(self, entries: Floats) -> float:
-        """The memory that so many entries take."""
+        """The memory that entries take."""
         return float(self.size @ entries)
 
     def allocation(self, entries: Floats) -> dict[GroupBySet, float]:

@@ -62,7 +62,7 @@ class Ranking:
         return np.asarray((after + memory[:, :, None]).min(axis=1))
 
     def _after(self, branch: Branch, out: Floats) -> Floats:
-        """What so many entries cost that leave a branch."""
+        """What the entries that leave a branch cost."""
         total = np.broadcast_to(len(branch.children) * out, (len(self._prices), len(out)))
         for child in branch.children:
             if child.children:

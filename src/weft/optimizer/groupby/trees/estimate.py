@@ -59,7 +59,7 @@ def groups_bounds(
 
 
 def cardenas(values: float, draws: float) -> float:
-    """How many of so many equally likely values are seen in so many draws.
+    """How many different values are seen in a number of draws, if all values are equally likely.
 
     >>> round(cardenas(10, 1000), 6), round(cardenas(1e12, 1000), 3)
     (10.0, 1000.0)

@@ -25,7 +25,7 @@ Attributes = frozenset[str]
 THRESHOLD = 1e-3
 MOST_SIBLINGS = 80
 """Nodes of which all pairs are tried; of more, only those that are near by name. Where more read the
-stream, neighbours are merged first until so many are left:"""
+stream, neighbours are merged first until this many are left:"""
 _LEFT = 32
 _Masked = tuple[Attributes, int]
 _ROUNDS_PER_NODE = 8
@@ -37,7 +37,7 @@ class Costs:
 
     `row` is for one pass over all rows of a second, `read` and `write` for one fragment, `node` for
     every node.
-    `out` gives the fragments per second of a set whose fragments end at so many edges per second.
+    `out` gives the fragments per second of a set, by how many times per second its fragments end.
     """
 
     row: float
@@ -187,7 +187,7 @@ class _Search:
         return replace(change, saves=saves, bound=False)
 
     def _saved(self, parent: Attributes | None, moved: tuple[Attributes, ...], out: float) -> float:
-        """What an intermediate of so many fragments saves: its children read it, not the parent."""
+        """What an intermediate saves, by its number of fragments: its children read it, not the parent."""
         read = self._read(parent)
         price = read + out * self.costs.write + self.costs.node
         return len(moved) * (read - out * self.costs.read) - price
