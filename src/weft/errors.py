@@ -19,6 +19,8 @@ MESSAGES: dict[str, str] = {
     "CARTESIAN": "nothing connects {left} with {right}, so every row of one would be joined with every "
     "row of the other; add a condition on both, or write CROSS JOIN to allow it",
     "TOO_MANY_INPUTS": "a join has at most {most} inputs",
+    "TOO_MANY_BRANCHES": "a query is a union of at most {most} filters and joins; where it reads several "
+    "unions, every combination of their branches is one",
     "UNKNOWN_FUNCTION": "there is no function '{name}'",
     "TYPE_MISMATCH": "{detail}",
     "NOT_GROUPED": "'{name}' must be in GROUP BY or inside an aggregate",

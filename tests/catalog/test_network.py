@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from tests.support.networks import (
 import weft
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import TRUE, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of
 from weft.catalog import Catalog
@@ -56,7 +57,7 @@ def opening() -> Iterator[Opening]:
 
 def changed(
     plan: NetworkPlan,
-    new: list[JoinQuery],
+    new: Sequence[NetworkQuery],
     gone: list[str],
     index: NetworkIndex,
     options: Options | None = None,
@@ -117,7 +118,9 @@ def test_both_databases_hold_the_same_network(catalog_url: str, opening: Opening
     options=st.sampled_from([Options(), Options(reroute=True, restructure=True)]),
 )
 def test_after_every_change_the_relations_are_those_of_a_rebuild(
-    batches: list[tuple[list[JoinQuery], list[str]]], rows: dict[str, list[Row]], options: Options
+    batches: list[tuple[list[NetworkQuery], list[str]]],
+    rows: dict[str, list[Row]],
+    options: Options,
 ) -> None:
     catalog, fresh = Catalog("sqlite://"), Catalog("sqlite://")
     plan, index = NetworkPlan(0), catalog.network()

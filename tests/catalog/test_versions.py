@@ -105,15 +105,19 @@ def test_a_migration_that_fails_changes_nothing(
 def test_several_migrations_run_in_their_order(
     version_1: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def to_version_4(connection: Connection) -> None:
+    newest = migrations.newest()
+
+    def to_next_version(connection: Connection) -> None:
         connection.execute(sa.text("UPDATE weft_catalog SET revision = 70"))
 
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, to_version_4))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, to_next_version))
     catalog = Catalog(url(version_1))
     assert catalog.revision() == 70
     catalog.close()
     monkeypatch.undo()
-    with pytest.raises(weft.CheckpointError, match=r"NEWER_FORMAT.*format 4, .* up to 3.*Update"):
+    with pytest.raises(
+        weft.CheckpointError, match=rf"NEWER_FORMAT.*format {newest + 1}, .* up to {newest}.*Update"
+    ):
         Catalog(url(version_1))
 
 

@@ -60,6 +60,8 @@ JOIN_QUERIES = {
     "triples": "SELECT p.ts AS p, q.ts AS q, r.ts AS r FROM s p, s q, s r WHERE p.k = q.k "
     "AND q.v = p.v + 1 AND q.ts > p.ts AND q.ts <= p.ts + INTERVAL 2 SECONDS AND q.k = r.k "
     "AND r.v = q.v AND r.ts > q.ts AND r.ts <= q.ts + INTERVAL 1 SECOND",
+    "united": "SELECT q.ts AS at FROM s p, s q WHERE p.k = q.k AND q.v = p.v + 1 "
+    "AND q.ts > p.ts AND q.ts <= p.ts + INTERVAL 2 SECONDS UNION SELECT ts FROM s WHERE v = 7",
 }
 
 
@@ -78,6 +80,9 @@ def joined(name: str, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     ]
     if name == "pairs":
         return [(p["ts"], q["ts"]) for p, q in pairs]
+    if name == "united":
+        times = {q["ts"] for _, q in pairs} | {row["ts"] for row in rows if row["v"] == 7}
+        return [(time,) for time in times]
     return [
         (p["ts"], q["ts"], r["ts"])
         for p, q in pairs

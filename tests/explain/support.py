@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.algebra.network.plan import NetworkPlan
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import numbered as row_stream
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Field, Query, StreamSchema
@@ -56,14 +56,14 @@ def explained(
     """The explanation of all statements of a text, over the streams bids and clicks."""
     streams = {schema.name: schema for schema in (BIDS, CLICKS)}
     queries: list[Query] = []
-    joins: list[JoinQuery] = []
+    joins: list[NetworkQuery] = []
     notes: list[FallbackNote] = []
     for number, statement in enumerate(statements(sql), 1):
         name = statement.name or f"q{number}"
         bound = bind(name, statement.sql, streams, NoAnalyzer(), query_id=f"{name}@{number}")
         if isinstance(bound, Query):
             queries.append(bound)
-        elif isinstance(bound, JoinQuery):
+        elif isinstance(bound, NetworkQuery):
             joins.append(bound)
         else:
             notes.append(FallbackNote(name, bound.stream, bound.reason))
@@ -74,7 +74,7 @@ def explained(
     return explain(shared, notes, only, rate=rate, network=network)
 
 
-def network_of(queries: Sequence[JoinQuery], streams: Sequence[StreamSchema]) -> NetworkPlan:
+def network_of(queries: Sequence[NetworkQuery], streams: Sequence[StreamSchema]) -> NetworkPlan:
     """The network of join queries, added one by one."""
     return with_queries(
         NetworkPlan(0), queries, (), streams, ScanIndex(), Options(), HeuristicEstimate()

@@ -126,6 +126,12 @@ QUERIES = {
     "AND (x.a = 2 OR y.s = 'x3') AND x.id - y.id BETWEEN -4 AND 4",
     "function": "SELECT x.id AS x, y.id AS y FROM t x, u y WHERE concat(x.s, '!') = concat(y.s, '!') "
     "AND x.b = y.b AND x.id - y.id BETWEEN -4 AND 4",
+    "united": "SELECT id, s, m FROM t WHERE a = 3 UNION ALL SELECT b, upper(s), b FROM u WHERE b > 2 "
+    "UNION ALL SELECT x.id, y.s, y.m FROM t x, u y WHERE x.b = y.b AND x.id - y.id BETWEEN -4 AND 4",
+    "united_once": "SELECT a AS n, s FROM t UNION (SELECT b, s FROM u UNION ALL SELECT b, s FROM t)",
+    "over_a_union": "WITH e AS (SELECT id, b, ts FROM t WHERE a = 2 UNION ALL SELECT id, b + 1, ts FROM u) "
+    "SELECT p.id AS p, q.id AS q FROM e p JOIN e q ON p.b = q.b AND p.id < q.id "
+    "WHERE q.ts <= p.ts + INTERVAL 6 SECONDS",
     "distinct": "SELECT DISTINCT x.a AS xa, y.s AS ys FROM t x, u y WHERE x.b = y.b "
     "AND x.id - y.id BETWEEN -4 AND 4",
 }
@@ -133,7 +139,7 @@ QUERIES = {
 
 def test_join_queries_come_and_go_while_running(streams: Streams) -> None:
     """Every query sees the rows since its registration, whatever it shares with older ones."""
-    first = ["filter", "computed", "pairs", "two_streams", "function", "distinct"]
+    first = ["filter", "computed", "pairs", "two_streams", "function", "distinct", "united_once"]
     w = streams.open()
     early = {name: QUERIES[name] for name in first}
     late = {name: sql for name, sql in QUERIES.items() if name not in first}

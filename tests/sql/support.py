@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery, SetQuery
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.algebra.types import SqlType
 from weft.errors import SqlError
@@ -66,7 +67,7 @@ def rows_of_bids(source: Source, analyzer: Remembering, ansi: bool) -> Rows:
 
 def bound(
     sql: str, analyzer: Analyzer | None = None, **options: Any
-) -> Query | JoinQuery | Fallback:
+) -> Query | NetworkQuery | Fallback:
     return bind("q", sql, STREAMS, analyzer or FakeAnalyzer(), query_id="q@1", **options)
 
 
@@ -79,6 +80,12 @@ def query(sql: str, analyzer: Analyzer | None = None, **options: Any) -> Query:
 def join(sql: str, analyzer: Analyzer | None = None, **options: Any) -> JoinQuery:
     result = bound(sql, analyzer, **options)
     assert isinstance(result, JoinQuery), result
+    return result
+
+
+def union(sql: str, analyzer: Analyzer | None = None, **options: Any) -> SetQuery:
+    result = bound(sql, analyzer, **options)
+    assert isinstance(result, SetQuery), result
     return result
 
 

@@ -63,7 +63,7 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         ("SELECT a.price FROM bids a LEFT OUTER JOIN bids b ON a.d = b.d", "LEFT JOIN has no"),
         ("SELECT a.price FROM bids a LEFT SEMI JOIN bids b ON a.d = b.d", "LEFT SEMI JOIN"),
         ("SELECT price FROM (SELECT count(*) AS price FROM bids)", "groups or aggregates"),
-        ("SELECT price FROM (SELECT DISTINCT price FROM bids)", "DISTINCT in a subquery"),
+        ("SELECT price FROM (SELECT DISTINCT price, channel FROM bids)", "removes duplicates"),
         ("SELECT price FROM (SELECT price FROM bids LIMIT 3)", "LIMIT has no shared form"),
         ("SELECT price FROM bids, (SELECT 1 AS one)", "a subquery without FROM"),
         (
@@ -72,7 +72,15 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         ),
         ("SELECT price AS p, p + 1 FROM bids", "an alias used in an expression without one"),
         ("FROM bids SELECT price", "start with SELECT"),
-        ("(SELECT price FROM bids)", "start with SELECT"),
+        ("SELECT price FROM bids UNION ALL VALUES (1)", "starts with VALUES"),
+        (
+            f"SELECT price FROM bids UNION ALL SELECT count(*) FROM bids {WINDOW}",
+            "a union of queries",
+        ),
+        (
+            f"SELECT count(*) FROM (SELECT price, ts FROM bids UNION ALL SELECT 1, ts FROM bids) {WINDOW}",
+            "UNION ALL below GROUP BY",
+        ),
         (f"SELECT count(*) FROM bids LATERAL VIEW explode(tags) t AS x {WINDOW}", "LATERAL VIEW"),
         (
             f"SELECT trim(BOTH 'x' FROM channel) FROM bids {WINDOW}",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.explain.support import NoAnalyzer, network_of
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import Field, StreamSchema
 from weft.errors import SqlError
 from weft.explain import explain
@@ -40,11 +40,11 @@ EXAMPLES = [
 CASES = re.findall(r"^\| `(SELECT .*?)` \| (.*?) \|$", GUIDE, re.MULTILINE)
 
 
-def bound(sql: str, name: str = "example") -> JoinQuery | Fallback:
+def bound(sql: str, name: str = "example") -> NetworkQuery | Fallback:
     query = bind(
         name, sql, STREAMS, NoAnalyzer(), query_id=f"{name}@1", tables=TABLES, time_zone="UTC"
     )
-    assert isinstance(query, JoinQuery | Fallback)
+    assert isinstance(query, NetworkQuery | Fallback)
     return query
 
 
@@ -56,10 +56,10 @@ def verdict(sql: str) -> str:
     return f"falls back: {query.reason}" if isinstance(query, Fallback) else "shares it"
 
 
-def shared(name: str) -> JoinQuery:
+def shared(name: str) -> NetworkQuery:
     (sql,) = (statement.sql for statement in EXAMPLES if statement.name == name)
     query = bound(sql, name)
-    assert isinstance(query, JoinQuery)
+    assert isinstance(query, NetworkQuery)
     return query
 
 
@@ -80,9 +80,10 @@ def test_the_two_queries_share_as_it_says() -> None:
     network = network_of(queries, tuple(STREAMS.values())).as_version(0, [q.id for q in queries])
     (block,) = re.findall(r"```\n(network: .*?)```", GUIDE, re.DOTALL)
     assert str(explain([], [], network=network)).startswith(block.rstrip())
-    assert len(EXAMPLES) == 5 and len(CASES) >= 10
+    assert len(EXAMPLES) == 6 and len(CASES) >= 10
 
 
 def test_an_inferred_condition_is_there() -> None:
-    predicates = shared("passed_on").predicates.within({1}).sql
+    (branch,) = shared("passed_on").branches
+    predicates = branch.predicates.within({1}).sql
     assert "`1.amount` >= 500001" in predicates

@@ -6,6 +6,7 @@ import pytest
 from tests.sql.support import FakeAnalyzer
 
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.sql import Fallback, bind
 
@@ -122,7 +123,7 @@ def test_filters_and_joins(name: str) -> None:
     assert texts == expected
 
 
-def bound(sql: str) -> Query | JoinQuery | Fallback:
+def bound(sql: str) -> Query | NetworkQuery | Fallback:
     analyzer = FakeAnalyzer(ANSWERS)
     return bind("q", sql, STREAMS, analyzer, query_id="q@1", tables=TABLES, time_zone="UTC")
 

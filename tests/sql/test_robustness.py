@@ -7,7 +7,7 @@ import random
 from tests.sql.cases import EXPRESSIONS, QUERIES
 from tests.sql.support import FakeAnalyzer, bound
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import Query
 from weft.errors import SqlError
 from weft.sql import Fallback
@@ -55,7 +55,7 @@ def damaged(sql: str, dice: random.Random) -> str:
     return (" " if by_words else "").join(pieces)
 
 
-def outcome(sql: str) -> Query | JoinQuery | Fallback | SqlError:
+def outcome(sql: str) -> Query | NetworkQuery | Fallback | SqlError:
     try:
         return bound(sql, Boolean())
     except SqlError as error:

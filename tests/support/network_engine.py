@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from tests.support.network_steps import STEP, TIME, Spec, counted, plan_of
+from tests.support.network_steps import STEP, TIME, Spec, UnionSpec, counted, plan_of
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.plan import NetworkPlan
+from weft.algebra.network.sets import NetworkQuery
 from weft.runtime.checkpoint.commits import Commit, Edition, Entry, Intent
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
@@ -34,6 +35,7 @@ from weft.runtime.sinks.outlet import SinkOutlet
 from weft.runtime.sinks.store import ResultStore
 from weft.runtime.tasks import Output
 
+SpecT = TypeVar("SpecT", Spec, UnionSpec)
 SETTINGS = {"ansi": "false", "time_zone": "UTC"}
 
 
@@ -58,24 +60,34 @@ class _Lease:
 
 
 class _Planner:
-    """Plans exactly the given queries, in the shapes that they ask for."""
+    """Plans exactly the given queries."""
 
-    def __init__(self, log: StreamLog, specs: Callable[[], Sequence[Spec]]) -> None:
-        self._log, self._specs = log, specs
+    def __init__(
+        self, log: StreamLog, specs: Callable[[], Sequence[Any]], plan: Callable[..., NetworkPlan]
+    ) -> None:
+        self._log, self._specs, self._plan = log, specs, plan
 
-    def new_plan(self, queries: Sequence[JoinQuery], last: Commit | None) -> int:
+    def new_plan(self, queries: Sequence[NetworkQuery], last: Commit | None) -> int:
         version = max(self._log.plan_versions(), default=0) + 1
-        self._log.put_plan(plan_of(self._specs(), version))
+        self._log.put_plan(self._plan(self._specs(), version))
         return version
 
 
 class EngineRun:
     """A network over published rows, step by step. `use` changes the queries, `restart` is another
-    process."""
+    process. `plan` makes a plan of the queries: in the shapes that they ask for, or as the generator
+    does."""
 
     def __init__(
-        self, folder: Path, specs: Sequence[Spec], *, lanes: int = 2, **settings: Any
+        self,
+        folder: Path,
+        specs: Sequence[Any],
+        *,
+        lanes: int = 2,
+        plan: Callable[..., NetworkPlan] = plan_of,
+        **settings: Any,
     ) -> None:
+        self._plan = plan
         self.storage = Storage(str(folder))
         self.settings = Settings(lanes=lanes, **settings)
         self._specs, self._lanes = list(specs), lanes
@@ -86,7 +98,7 @@ class EngineRun:
         self.failed: dict[str, str] = {}
         self.restart()
 
-    def use(self, specs: Sequence[Spec]) -> None:
+    def use(self, specs: Sequence[Any]) -> None:
         self._specs = list(specs)
 
     def log(self, name: str) -> StreamLog:
@@ -104,7 +116,7 @@ class EngineRun:
                 for name, rows in self._tables.items()
             },
         )
-        planner: Any = _Planner(log, lambda: self._specs)
+        planner: Any = _Planner(log, lambda: self._specs, self._plan)
         self.engine = NetworkEngine(
             log,
             self.log,
@@ -214,6 +226,6 @@ def _origin(intent: Intent) -> Origin:
     return Origin(inputs=intent.inputs)
 
 
-def numbered(spec: Spec, registration: int) -> Spec:
+def numbered(spec: SpecT, registration: int) -> SpecT:
     """A query with an id as the catalog gives it."""
     return replace(spec, id=f"{spec.id}@{registration}")

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
 
 import duckdb
@@ -22,11 +23,16 @@ from hypothesis import strategies as st
 from weft.algebra.condition.values import Bound, Values, single
 from weft.algebra.network.plan import Feed, NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinInput, JoinQuery
+from weft.algebra.network.sets import SetQuery
 from weft.algebra.predicates import Linear, LiteralPredicate, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of, any_of
 from weft.algebra.query import Field, OutputColumn, StreamSchema
 from weft.algebra.scalar import Call, Ref, Scalar
 from weft.kernel.columns.arrow import arrow_type
+from weft.optimizer.network.estimate import HeuristicEstimate
+from weft.optimizer.network.generate import with_queries
+from weft.optimizer.network.index import ScanIndex
+from weft.optimizer.network.options import Options
 
 STEP, TIME = "#step", "#time"
 
@@ -85,6 +91,10 @@ class Spec:
         predicates = all_of(condition.predicate for condition in self.conditions)
         return JoinQuery(self.id, self.id, self.sql({}), inputs, predicates, columns, self.distinct)
 
+    def over_rows(self, from_steps: Mapping[str, int]) -> str:
+        """The query over the rows that it sees: a join those that were admitted."""
+        return self.sql(from_steps, "" if len(self.relations) == 1 else "+")
+
     def sql(self, from_steps: Mapping[str, int], admitted: str = "") -> str:
         columns = ", ".join(f'r{slot}."{name}"' for slot, name in self.shown)
         tables = ", ".join(f'"{name}{admitted}" r{s}' for s, name in enumerate(self.relations))
@@ -96,6 +106,28 @@ class Spec:
             f"SELECT {'DISTINCT ' if self.distinct else ''}{columns} FROM {tables} "
             f"WHERE {' AND '.join(conditions)}"
         )
+
+
+@dataclass(frozen=True)
+class UnionSpec:
+    """Specs whose rows are put together. `distinct_in` says as in `SetQuery` where equal rows are shown
+    once; branches of one set stand side by side."""
+
+    id: str
+    branches: tuple[Spec, ...]
+    distinct_in: tuple[int | None, ...]
+
+    def query(self) -> SetQuery:
+        branches = tuple(branch.query() for branch in self.branches)
+        return SetQuery(self.id, self.id, "", branches, self.distinct_in)
+
+    def over_rows(self, from_steps: Mapping[str, int]) -> str:
+        parts: list[str] = []
+        for within, group in groupby(zip(self.distinct_in, self.branches), lambda pair: pair[0]):
+            texts = [branch.over_rows(from_steps) for _, branch in group]
+            text = " UNION ALL ".join(f"({text})" for text in texts)
+            parts.append(text if within is None else f"(SELECT DISTINCT * FROM ({text}))")
+        return " UNION ALL ".join(parts)
 
 
 def _ref(spec: Sequence[str], slot: int, name: str) -> Ref:
@@ -236,6 +268,24 @@ def plan_of(specs: Sequence[Spec], version: int = 1) -> NetworkPlan:
     )
 
 
+class GeneratedPlans:
+    """The networks that the generator makes for queries that come and go."""
+
+    def __init__(self) -> None:
+        self._plan, self._index = NetworkPlan(0), ScanIndex()
+
+    def __call__(self, specs: Sequence[Spec | UnionSpec], version: int = 1) -> NetworkPlan:
+        queries = [spec.query() for spec in specs]
+        live = {query.id for query in queries}
+        new = [query for query in queries if query.id not in self._plan.query_by_id]
+        gone = [query.id for query in self._plan.queries if query.id not in live]
+        streams = [stream(name) for name in STREAMS]
+        self._plan = with_queries(
+            self._plan, new, gone, streams, self._index, Options(), HeuristicEstimate()
+        )
+        return self._plan.as_version(version, [query.id for query in queries])
+
+
 def table(relation: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows of a relation as a delta; missing values are NULL."""
     types = {name: arrow_type(type_) for name, type_ in FIELDS[relation].items()}
@@ -264,7 +314,7 @@ class Oracle:
 
     def step(
         self,
-        specs: Sequence[Spec],
+        specs: Sequence[Spec | UnionSpec],
         deltas: Mapping[str, pa.Table],
         watermark_before: int,
         from_steps: Mapping[str, Mapping[str, int]],
@@ -281,8 +331,7 @@ class Oracle:
             self._put(f"{relation}+", pa.concat_tables([self._tables[f"{relation}+"], admitted]))
         new: dict[str, Counter[Any]] = {}
         for spec in specs:
-            which = "" if len(spec.relations) == 1 else "+"
-            sql = spec.sql(from_steps.get(spec.id, {}), which)
+            sql = spec.over_rows(from_steps.get(spec.id, {}))
             now = counted(self._database.sql(sql).to_arrow_table())
             new[spec.id] = now - self._before.get(spec.id, Counter())
             self._before[spec.id] = now
@@ -414,3 +463,16 @@ def histories(draw: st.DrawFn, steps: int = 4) -> list[dict[str, pa.Table]]:
 def watermark_of(step: int) -> int:
     """After step s: two seconds behind it."""
     return max(0, (step - 2) * SECOND)
+
+
+@st.composite
+def union_specs(draw: st.DrawFn, query: str) -> UnionSpec:
+    """Unions of branches, of which some are equal, and some rows are shown once."""
+    some = draw(st.lists(specs(query), min_size=1, max_size=3))
+    branches = [
+        replace(branch, shown=((0, "k"), (0, "s")), distinct=False)
+        for branch in draw(st.lists(st.sampled_from(some), min_size=2, max_size=4))
+    ]
+    kinds = draw(st.sampled_from(["all", "distinct", "mixed"]))
+    within = {"all": (None,) * 4, "distinct": (0,) * 4, "mixed": (0, None, 1, 1)}[kinds]
+    return UnionSpec(query, tuple(branches), within[: len(branches)])

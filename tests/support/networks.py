@@ -1,7 +1,8 @@
 """Join queries made by hand or at random, and a network evaluated row by row: the oracle of networks.
 
 Rows are mappings from a relation's columns to integers or None. A node's rows carry the numbers of
-the source rows that they are made of, and only the columns that the node says it has.
+the source rows that they are made of, and only the columns that the node says it has. A row of a union
+has a number only for the slots of the parent that it comes from.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from hypothesis import strategies as st
 from weft.algebra.condition import Bound, Values
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinInput, JoinQuery
+from weft.algebra.network.sets import NetworkQuery, SetQuery, placed
 from weft.algebra.predicates import Linear, LiteralPredicate, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of, any_of
-from weft.algebra.predicates.slots import column_name, names_in, plain_name, slot_of
+from weft.algebra.predicates.slots import column_name, plain_name, slot_of
 from weft.algebra.query import Field, OutputColumn, StreamSchema
 from weft.algebra.scalar import Ref
 
 Row = Mapping[str, int | None]
+ABSENT = -1
+"""The number for a slot of a union that a row has no values in."""
 COLUMNS = ("a", "b", "c")
 STREAMS = tuple(
     StreamSchema(name, tuple(Field(column, "bigint") for column in COLUMNS), "a", 0)
@@ -98,14 +102,24 @@ def joined_row(rows: Sequence[Row]) -> dict[str, int | None]:
     }
 
 
-def direct_rows(query: JoinQuery, relations: Mapping[str, Sequence[Row]]) -> list[tuple[int, ...]]:
-    """The rows of a query by trying all combinations of its inputs' rows."""
-    inputs = [list(enumerate(relations[entry.relation])) for entry in query.inputs]
-    return sorted(
-        tuple(number for number, _ in combination)
-        for combination in product(*inputs)
-        if passes(query.predicates, joined_row([row for _, row in combination]))
-    )
+def direct_rows(
+    query: NetworkQuery, relations: Mapping[str, Sequence[Row]]
+) -> list[tuple[int, ...]]:
+    """The rows of a query by trying all combinations of the rows of each branch's inputs."""
+    rows: list[tuple[int, ...]] = []
+    for first, branch in placed(query):
+        inputs = [list(enumerate(relations[entry.relation])) for entry in branch.inputs]
+        for combination in product(*inputs):
+            if passes(branch.predicates, joined_row([row for _, row in combination])):
+                numbers = tuple(number for number, _ in combination)
+                rows.append(alone(numbers, first, len(query.inputs)))
+    return sorted(rows)
+
+
+def alone(numbers: tuple[int, ...], first: int, slots: int) -> tuple[int, ...]:
+    """The numbers of some slots among all those of a union."""
+    behind = slots - first - len(numbers)
+    return (ABSENT,) * first + numbers + (ABSENT,) * behind
 
 
 NodeRow = tuple[tuple[int, ...], dict[str, int | None]]
@@ -120,20 +134,25 @@ def node_rows(
         parents = [rows[parent] for parent in node.parents]
         rows[node.id] = [
             (numbers, {name: values[name] for name in node.columns})
-            for numbers, values in _candidates(node, parents, relations)
+            for numbers, values in _candidates(plan, node, parents, relations)
             if passes(node.predicates, values)
         ]
     return rows
 
 
 def _candidates(
-    node: NetworkNode, parents: Sequence[list[NodeRow]], relations: Mapping[str, Sequence[Row]]
+    plan: NetworkPlan,
+    node: NetworkNode,
+    parents: Sequence[list[NodeRow]],
+    relations: Mapping[str, Sequence[Row]],
 ) -> list[NodeRow]:
     if node.kind == "source":
         stored = enumerate(relations[node.relations[0]])
         return [((number,), joined_row([row])) for number, row in stored]
     if node.kind == "selection":
         return parents[0]
+    if node.kind == "union":
+        return _united(node, [plan.node_by_id[parent] for parent in node.parents], parents)
     left, right = parents
     return [
         (
@@ -149,6 +168,23 @@ def _candidates(
     ]
 
 
+def _united(
+    union: NetworkNode, above: Sequence[NetworkNode], parents: Sequence[list[NodeRow]]
+) -> list[NodeRow]:
+    rows: list[NodeRow] = []
+    first = 0
+    for node, of_parent in zip(above, parents, strict=True):
+        for numbers, values in of_parent:
+            shifted = {
+                column_name(slot_of(name) + first, plain_name(name)): value
+                for name, value in values.items()
+            }
+            absent = dict.fromkeys(union.columns)
+            rows.append((alone(numbers, first, len(union.relations)), absent | shifted))
+        first += len(node.relations)
+    return rows
+
+
 def network_rows(
     plan: NetworkPlan, relations: Mapping[str, Sequence[Row]]
 ) -> dict[str, list[tuple[int, ...]]]:
@@ -161,9 +197,8 @@ def network_rows(
             tuple(numbers[slot] for slot in feed.slots) for numbers, _ in rows[feed.node]
         )
         for _, values in rows[feed.node]:
-            for column in query.columns:
-                for name in names_in(column.value):
-                    values[column_name(feed.slots[slot_of(name)], plain_name(name))]
+            for name in query.output_names:
+                values[column_name(feed.slots[slot_of(name)], plain_name(name))]
     return results
 
 
@@ -229,3 +264,20 @@ def join_queries(draw: st.DrawFn, query_id: str, most_inputs: int = 3) -> JoinQu
         )
     )
     return join_query(query_id, relations, all_of(predicates), outputs)
+
+
+@st.composite
+def set_queries(draw: st.DrawFn, query_id: str) -> SetQuery:
+    """Unions of two to four branches, some of them equal."""
+    some = draw(st.lists(join_queries(query_id, most_inputs=2), min_size=1, max_size=3))
+    branches = [
+        join_query(
+            query_id, [entry.relation for entry in branch.inputs], branch.predicates, ["0.a"]
+        )
+        for branch in draw(st.lists(st.sampled_from(some), min_size=2, max_size=4))
+    ]
+    return SetQuery(query_id, query_id, "", tuple(branches), (None,) * len(branches))
+
+
+def network_queries(query_id: str) -> st.SearchStrategy[NetworkQuery]:
+    return st.one_of(join_queries(query_id), set_queries(query_id))

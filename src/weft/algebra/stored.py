@@ -14,6 +14,7 @@ from weft.algebra.aggregate import Aggregate
 from weft.algebra.condition import Bound, Condition, Selection, Values
 from weft.algebra.network.plan import Feed, NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinInput, JoinQuery
+from weft.algebra.network.sets import SetQuery
 from weft.algebra.partial import Associative, Invertible, Partial
 from weft.algebra.plan import Fragments, Node, Retired, SharedPlan, Sharing, WeaveGroup
 from weft.algebra.predicates import Linear, LiteralPredicate, OrPredicate, PredicateSet
@@ -66,6 +67,7 @@ NAMES: Final[tuple[tuple[str, type], ...]] = (
     ("network", NetworkPlan),
     ("network-node", NetworkNode),
     ("feed", Feed),
+    ("set-query", SetQuery),
 )
 
 for _name, _class in NAMES:

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from weft.catalog import tables
 from weft.catalog.network import tables as network_tables
 from weft.catalog.version_3 import to_version_3
+from weft.catalog.version_4 import to_version_4
 from weft.errors import CheckpointError
 
 _ADVISORY_LOCK: Final = 0x77656674
@@ -63,7 +64,7 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
     return value
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (to_version_2, to_version_3)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (to_version_2, to_version_3, to_version_4)
 
 
 def newest() -> int:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import Query
 from weft.catalog.store import QUARANTINED, REJECTED, QueryRecord
 from weft.cli.completing import Folder, query_names
@@ -106,7 +106,7 @@ def _stored(record: Recorded, registered: QueryRecord) -> pa.Table:
 
 def _bound_anew(
     record: Recorded, registered: QueryRecord
-) -> tuple[StreamLog, Query | JoinQuery] | None:
+) -> tuple[StreamLog, Query | NetworkQuery] | None:
     """A shared query that failed so long ago that no plan holds it; None if only Spark can tell."""
     name, sql = registered.name, registered.sql
     try:
@@ -115,10 +115,10 @@ def _bound_anew(
         return None
     if query is None:
         return None
-    return record.log(NETWORK_LOG if isinstance(query, JoinQuery) else query.stream), query
+    return record.log(NETWORK_LOG if isinstance(query, NetworkQuery) else query.stream), query
 
 
-def _shared(log: StreamLog, query: Query | JoinQuery) -> pa.Table:
+def _shared(log: StreamLog, query: Query | NetworkQuery) -> pa.Table:
     wanted = family(query.output_types)
     files = [entry for entry in log.result_files() if entry["family"] == wanted]
     names = [column.name for column in query.columns]

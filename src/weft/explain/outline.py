@@ -12,7 +12,7 @@ from typing import Literal as OneOf
 
 from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
 from weft.algebra.network.plan import NetworkPlan
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.nodes.reads import distinct_node, partials, presence
 from weft.algebra.nodes.selectors import OTHER
 from weft.algebra.partial import Partial
@@ -234,7 +234,7 @@ class Outline:
                     return stream, query
         return next((note for note in self.fallbacks if note.query == name), None)
 
-    def find_join(self, name: str) -> tuple[NetworkView, JoinQuery] | None:
+    def find_join(self, name: str) -> tuple[NetworkView, NetworkQuery] | None:
         """A join query with its network; None if there is none of that name."""
         query = self.network.find(name) if self.network is not None else None
         return (self.network, query) if self.network is not None and query is not None else None

@@ -6,7 +6,7 @@ several queries. Nothing here knows Spark: the few types that the whitelist cann
 an `Analyzer`.
 
 `reading/` makes syntax of text, `typing/` and `scopes/` say what expressions and names mean,
-`windowed/` and `joins/` bind the two kinds of queries that are shared, `binding/` decides which of
+`windowed/`, `joins/` and `sets/` bind the kinds of queries that are shared, `binding/` decides which of
 them a text is; `fallback` is one of none.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from tests.support.network_steps import (
     watermark_of,
 )
 
+from weft.algebra.network.plan import NetworkPlan
 from weft.kernel import network
 from weft.kernel.network import Limits, Outcome, Program, State
 
@@ -34,18 +35,24 @@ SMALL = Limits(block=3)
 class Runner:
     """A network over some steps, and everything that a restart would read."""
 
-    def __init__(self, queries: Sequence[Spec], limits: Limits = SMALL) -> None:
-        self.limits = limits
+    def __init__(
+        self,
+        queries: Sequence[Any],
+        limits: Limits = SMALL,
+        plan: Callable[[Sequence[Any]], NetworkPlan] = plan_of,
+    ) -> None:
+        self.limits, self.plan = limits, plan
         self.base: dict[str, list[pa.Table]] = {}
         self.joined: dict[str, list[pa.Table]] = {}
         self.shown: dict[str, list[pa.Table]] = {}
         self.program: Program
         self.state: State
+        self.outcome: Outcome
         self.use(queries)
         self.state = State.empty(self.program)
 
-    def use(self, queries: Sequence[Spec]) -> None:
-        self.program = network.program(plan_of(queries))
+    def use(self, queries: Sequence[Any]) -> None:
+        self.program = network.program(self.plan(queries))
 
     def step(
         self,
@@ -60,9 +67,12 @@ class Runner:
             self.program, self.state, deltas, before, after, from_steps or {}, self.limits
         )
         self._remember(outcome, deltas, before)
-        self.state = outcome.state
+        self.outcome, self.state = outcome, outcome.state
         assert not outcome.raw
-        return {query: counted(rows) for query, rows in outcome.results.items()}
+        shown: Rows = {}
+        for name, rows in outcome.results.items():
+            shown.setdefault(self.program.outputs[name].query.id, Counter()).update(counted(rows))
+        return shown
 
     def _remember(self, outcome: Outcome, deltas: Mapping[str, pa.Table], before: int) -> None:
         for relation, rows in deltas.items():

@@ -15,12 +15,14 @@ from tests.support.networks import (
     join_query,
     linear,
     literal,
+    network_queries,
     network_rows,
     relation_rows,
 )
 
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery, placed
 from weft.algebra.predicates.predicate_set import all_of
 from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
 from weft.optimizer.network.estimate import HeuristicEstimate
@@ -44,16 +46,16 @@ OPTIONS = {
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> list[tuple[list[JoinQuery], list[str]]]:
+def changes(draw: st.DrawFn) -> list[tuple[list[NetworkQuery], list[str]]]:
     """Batches of new queries and of queries to drop."""
-    batches: list[tuple[list[JoinQuery], list[str]]] = []
+    batches: list[tuple[list[NetworkQuery], list[str]]] = []
     live: list[str] = []
     number = 0
     for _ in range(draw(st.integers(1, 4))):
         gone = draw(st.lists(st.sampled_from(live), unique=True)) if live else []
         new = []
         for _ in range(draw(st.integers(0, 4))):
-            new.append(draw(join_queries(f"q@{number}")))
+            new.append(draw(network_queries(f"q@{number}")))
             number += 1
         live = [name for name in live if name not in gone] + [query.id for query in new]
         batches.append((new, gone))
@@ -64,20 +66,19 @@ def columns_in_use(plan: NetworkPlan) -> dict[str, set[str]]:
     """The columns that children and queries read, found from the last node to the first."""
     reads: dict[str, set[str]] = {node.id: set() for node in plan.nodes}
     for feed in plan.feeds:
-        for column in plan.query_by_id[feed.query].columns:
-            for name in names_in(column.value):
-                reads[feed.node].add(moved_name(name, dict(enumerate(feed.slots))))
+        for first, branch in placed(plan.query_by_id[feed.query]):
+            slots = dict(enumerate(feed.slots[first:]))
+            for column in branch.columns:
+                reads[feed.node] |= {moved_name(name, slots) for name in names_in(column.value)}
     for node in reversed(plan.nodes):
-        for name in reads[node.id] | node.predicates.names:
-            if node.kind == "selection":
-                reads[node.parents[0]].add(name)
-            elif node.kind == "join":
-                left, right = node.parents
-                slots = len(plan.node_by_id[left].relations)
-                if slot_of(name) < slots:
-                    reads[left].add(name)
-                else:
-                    reads[right].add(column_name(slot_of(name) - slots, plain_name(name)))
+        origins = [
+            (parent, slot)
+            for parent in node.parents
+            for slot in range(len(plan.node_by_id[parent].relations))
+        ]
+        for name in reads[node.id] | node.predicates.names if origins else ():
+            parent, slot = origins[slot_of(name)]
+            reads[parent].add(column_name(slot, plain_name(name)))
     return reads
 
 
@@ -93,6 +94,10 @@ def check_invariants(plan: NetworkPlan) -> None:
         if node.kind == "join":
             assert node.level == 1 + max(parent.level for parent in parents)
             assert node.relations == parents[0].relations + parents[1].relations
+        elif node.kind == "union":
+            assert node.level == 1 + max(parent.level for parent in parents)
+            assert node.relations == sum((parent.relations for parent in parents), ())
+            assert len(parents) >= 2
         elif node.kind == "selection":
             assert node.level == parents[0].level
             assert node.sequence > parents[0].sequence
@@ -114,7 +119,7 @@ def check_invariants(plan: NetworkPlan) -> None:
 @given(batches=changes(), relations=relation_rows())
 def test_every_query_gets_its_rows_whatever_is_added_and_dropped(
     options: Options,
-    batches: list[tuple[list[JoinQuery], list[str]]],
+    batches: list[tuple[list[NetworkQuery], list[str]]],
     relations: dict[str, list[Row]],
 ) -> None:
     plan, index = NetworkPlan(0), ScanIndex()
@@ -151,7 +156,7 @@ def test_a_selection_that_lost_its_child_is_still_there_for_the_query_being_adde
 @settings(max_examples=20)
 @given(batches=changes())
 def test_without_queries_nothing_is_left(
-    batches: list[tuple[list[JoinQuery], list[str]]],
+    batches: list[tuple[list[NetworkQuery], list[str]]],
 ) -> None:
     plan, index = NetworkPlan(0), ScanIndex()
     for new, gone in batches:

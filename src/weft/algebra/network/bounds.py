@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates.time_bounds import time_bounds
 from weft.algebra.query import StreamSchema
 
@@ -30,18 +31,24 @@ def _open_pairs(query: JoinQuery, streams: Mapping[str, StreamSchema]) -> dict[i
     return pairs
 
 
-def warning(query: JoinQuery, streams: Mapping[str, StreamSchema]) -> str:
+def warning(query: NetworkQuery, streams: Mapping[str, StreamSchema]) -> str:
     """What a user should know of a query that is accepted; empty if there is nothing."""
-    if query.predicates.never:
+    possible = [branch for branch in query.branches if not branch.predicates.never]
+    if not possible:
         return "no row can ever match: its conditions contradict each other"
-    pairs = _open_pairs(query, streams)
+    texts = dict.fromkeys(_kept_for_ever(branch, streams) for branch in possible)
+    return "; ".join(text for text in texts if text)
+
+
+def _kept_for_ever(branch: JoinQuery, streams: Mapping[str, StreamSchema]) -> str:
+    pairs = _open_pairs(branch, streams)
     if not pairs:
         return ""
-    kept = ", ".join(query.inputs[slot].alias for slot in pairs)
+    kept = ", ".join(branch.inputs[slot].alias for slot in pairs)
     slot, later = next(iter(pairs.items()))
     earlier_time, later_time = (
         f"{entry.alias}.{streams[entry.relation].time}"
-        for entry in (query.inputs[slot], query.inputs[later])
+        for entry in (branch.inputs[slot], branch.inputs[later])
     )
     return (
         f"the rows of {kept} are kept for ever; a bound on event times ends that, "

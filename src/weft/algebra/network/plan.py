@@ -1,10 +1,11 @@
 """The network of nodes that computes many join queries.
 
 A *source* node is a stream or table. A *selection* node holds the rows of its parent that pass a
-predicate set, a *join* node the pairs of its parents' rows that pass one. Every node has slots, one
-for each relation occurrence below it: a join's slots are its left parent's, then its right parent's.
-Predicates and columns of a node are named by its own slots, so they read the same from whichever
-ancestor they are evaluated.
+predicate set, a *join* node the pairs of its parents' rows that pass one. A *union* node has the rows of
+all its parents. Every node has slots, one for each relation occurrence below it: the slots of a join or
+union are its first parent's, then its second parent's, and so on. A row of a union has values in the slots
+of one parent only. Predicates and columns of a node are named by its own slots, so they read the same
+from whichever ancestor they are evaluated. Only queries and other unions read unions.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import TRUE, PredicateSet
 from weft.algebra.query import StreamSchema
 
-NodeKind = Literal["source", "selection", "join"]
+NodeKind = Literal["source", "selection", "join", "union"]
 SEQUENCE_STEP: Final = 1000
 """The distance of a new node's sequence from its parent's: room for nodes in between."""
 
@@ -35,7 +36,7 @@ class NetworkNode:
     predicates: PredicateSet = TRUE
     """What is tested on the parents' rows (ARGUS: DPredSet)."""
     level: int = 0
-    """How many joins lie on the longest way from a source."""
+    """How many joins and unions lie on the longest way from a source."""
     sequence: int = 0
     """Within a level, parents come before their children in this order."""
     columns: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ class NetworkPlan:
     version: int
     streams: tuple[StreamSchema, ...] = ()
     """The streams that the queries read. Other relations of the nodes are tables."""
-    queries: tuple[JoinQuery, ...] = ()
+    queries: tuple[NetworkQuery, ...] = ()
     nodes: tuple[NetworkNode, ...] = ()
     feeds: tuple[Feed, ...] = ()
     next_id: int = 0
@@ -70,7 +71,7 @@ class NetworkPlan:
         return {}
 
     @cached_property
-    def query_by_id(self) -> dict[str, JoinQuery]:
+    def query_by_id(self) -> dict[str, NetworkQuery]:
         return {query.id: query for query in self.queries}
 
     @cached_property

@@ -38,10 +38,23 @@ class JoinQuery:
     distinct: bool = False
 
     @cached_property
+    def output_names(self) -> frozenset[str]:
+        """The columns that its result columns are made of, as `slot.column`."""
+        return frozenset().union(*(names_in(column.value) for column in self.columns))
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """All columns that the query reads, as `slot.column`."""
-        outputs = (names_in(column.value) for column in self.columns)
-        return self.predicates.names.union(*outputs)
+        return self.predicates.names | self.output_names
+
+    @property
+    def branches(self) -> tuple[JoinQuery, ...]:
+        """A join query is a union of one branch (`weft.algebra.network.sets`)."""
+        return (self,)
+
+    @property
+    def distinct_in(self) -> tuple[int | None, ...]:
+        return (0 if self.distinct else None,)
 
     @cached_property
     def relations(self) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from weft.catalog.network.literals import (
     weaker_ranges,
 )
 from weft.catalog.network.lookups import Asked, Direction, Hit, Kind, hits
-from weft.catalog.network.record import node_rows, record
+from weft.catalog.network.record import node_rows, record, union_rows
 from weft.catalog.network.statements import insertion
 from weft.catalog.network.subsumption import implied_sets, implying_sets
 from weft.optimizer.network.index import Entry, Probe, fingerprint
@@ -117,6 +117,19 @@ class CatalogIndex:
         chosen = implying_sets(predicates, self._members, self._or_predicates.__getitem__, names)
         return self._nodes(found, chosen)
 
+    def unions_of(self, parents: Collection[str]) -> tuple[str, ...]:
+        unions = tables.unions
+        statement = (
+            sa.select(unions.c.node)
+            .where(unions.c.parent.in_(sorted(set(parents))))
+            .group_by(unions.c.node, unions.c.parents)
+            .having(sa.func.count() == unions.c.parents)
+        )
+        with self._database.reading() as connection:
+            nodes = tuple(connection.execute(statement).scalars())
+        self.rows_fetched += len(nodes)
+        return nodes
+
     def changing(self) -> AbstractContextManager[Any]:
         return self._database.writing()
 
@@ -129,9 +142,13 @@ class CatalogIndex:
                 tables.predicate_sets,
                 tables.selections,
                 tables.joins,
+                tables.unions,
             )
         }
         for entry in entries:
+            if entry.node.kind == "union":
+                rows[tables.unions] += union_rows(entry.node)
+                continue
             set_id = self._add_set(entry.probe, rows)
             table, row = node_rows(entry, set_id)
             rows[table].append(row)
@@ -213,6 +230,7 @@ class CatalogIndex:
                 del subjects[subject]
 
     def _remove(self, connection: Connection, names: Sequence[str]) -> None:
+        connection.execute(sa.delete(tables.unions).where(tables.unions.c.node.in_(names)))
         set_ids: set[str] = set()
         for table, set_id in (
             (tables.selections, tables.selections.c.svoa_set),

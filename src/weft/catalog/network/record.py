@@ -21,8 +21,16 @@ from weft.optimizer.network.topology import joined
 _MANY = 500
 
 
+def union_rows(node: NetworkNode) -> list[dict[str, Any]]:
+    """A union's rows, one for each parent."""
+    return [
+        {"node": node.id, "position": position, "parent": parent, "parents": len(node.parents)}
+        for position, parent in enumerate(node.parents)
+    ]
+
+
 def node_rows(entry: Entry, set_id: str) -> tuple[sa.Table, dict[str, Any]]:
-    """A node's row in the relation of its kind."""
+    """A selection's or join's row in the relation of its kind."""
     node, topology = entry
     if node.kind == "join":
         left, right = topology.jvoas
@@ -78,18 +86,15 @@ def _node_row(node: NetworkNode) -> dict[str, Any]:
 
 
 def _column_rows(node: NetworkNode, plan: NetworkPlan) -> Iterable[dict[str, Any]]:
-    left_slots = len(plan.node_by_id[node.parents[0]].relations) if node.parents else 0
+    # For every slot the parent that it comes from, and the place of that parent's first slot.
+    origins: list[tuple[str | None, int]] = []
+    for parent in node.parents:
+        slots = len(plan.node_by_id[parent].relations)
+        origins += [(parent, len(origins))] * slots
     for name in node.columns:
-        parent: str | None
-        parent_name: str | None
-        if node.kind == "source":
-            parent, parent_name = None, None
-        elif slot_of(name) < left_slots:
-            parent, parent_name = node.parents[0], name
-        else:
-            parent = node.parents[1]
-            parent_name = column_name(slot_of(name) - left_slots, plain_name(name))
-        yield {"node": node.id, "column": name, "parent": parent, "parent_column": parent_name}
+        origin, first = origins[slot_of(name)] if origins else (None, 0)
+        parent_name = column_name(slot_of(name) - first, plain_name(name)) if origin else None
+        yield {"node": node.id, "column": name, "parent": origin, "parent_column": parent_name}
 
 
 def _query_row(feed: Feed) -> dict[str, Any]:
@@ -98,10 +103,15 @@ def _query_row(feed: Feed) -> dict[str, Any]:
 
 def _group_rows(feed: Feed, plan: NetworkPlan) -> Iterable[dict[str, Any]]:
     query = plan.query_by_id[feed.query]
-    if query.distinct:
-        for position, column in enumerate(query.columns):
-            expression = quoted_sql(column.value)
-            yield {"query": query.id, "position": position, "expression": expression}
+    grouped = [
+        column
+        for branch, within in zip(query.branches, query.distinct_in, strict=True)
+        if within is not None
+        for column in branch.columns
+    ]
+    for position, column in enumerate(grouped):
+        expression = quoted_sql(column.value)
+        yield {"query": query.id, "position": position, "expression": expression}
 
 
 def _delete(connection: Connection, key: sa.Column[Any], names: Sequence[str]) -> None:

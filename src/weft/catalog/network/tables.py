@@ -4,8 +4,8 @@
 |---|---|
 | `network_literals` | PredIndex: literals and the OR predicates that they belong to |
 | `network_set_members`, `network_predicate_sets` | PSetIndex |
-| `network_selections`, `network_joins` | SelectionTopology, JoinTopology |
-| `network_columns` | SelectionColumnMap, JoinColumnMap |
+| `network_selections`, `network_joins`, `network_unions` | SelectionTopology, JoinTopology, UnionTopology |
+| `network_columns` | SelectionColumnMap, JoinColumnMap, UnionColumnMap |
 | `network_groups` | GroupExprIndex: what queries with DISTINCT group by |
 | `network_nodes` | LinearNodeTable: the order of evaluation |
 | `network_queries` | QueryTable: the node that feeds a query |
@@ -99,6 +99,17 @@ joins = sa.Table(
     sa.Index("network_joins_by_set", "jvoa_set"),
 )
 
+unions = sa.Table(
+    "network_unions",
+    metadata,
+    sa.Column("node", sa.String, primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("parent", sa.String, nullable=False),
+    sa.Column("parents", sa.Integer, nullable=False),
+    sa.Index("network_unions_by_parent", "parent"),
+)
+"""A row for every parent of a union; `parents` is how many it has."""
+
 columns = sa.Table(
     "network_columns",
     metadata,
@@ -144,6 +155,7 @@ ALL = (
     predicate_sets,
     selections,
     joins,
+    unions,
     columns,
     groups,
     nodes,

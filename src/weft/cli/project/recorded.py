@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from weft.algebra.network.plan import NetworkPlan
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import numbered_name
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query, StreamSchema
@@ -66,7 +66,7 @@ class Recorded:
         last = log.last()
         return log.network(last.plan_version) if last is not None else None
 
-    def bound(self, record: QueryRecord) -> tuple[StreamLog, Query | JoinQuery] | None:
+    def bound(self, record: QueryRecord) -> tuple[StreamLog, Query | NetworkQuery] | None:
         """A shared query as the latest plan that has it holds it; None before its first micro-batch.
         A quarantined one is in no new plan, and old plans are deleted some time later."""
         logs = [log for log, _ in self.commits()]

@@ -16,7 +16,7 @@ from pathlib import Path
 import typer
 
 from weft.algebra.network.bounds import warning
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.catalog.store import ACTIVE, QueryRecord, check_name
 from weft.cli.completing import Folder, query_names
 from weft.cli.output import Verbose
@@ -52,7 +52,7 @@ def register(
         raise CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
     bound = None if record is None else bound_unaided(record, project, name, sql, query_id=name)
     if record is not None and bound is not None:
-        detail = warning(bound, record.schemas()) if isinstance(bound, JoinQuery) else ""
+        detail = warning(bound, record.schemas()) if isinstance(bound, NetworkQuery) else ""
         with _written(project, name, sql, existing, record.live):
             record.catalog.add_query(name, sql, ACTIVE, detail)
     else:

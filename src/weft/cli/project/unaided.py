@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import Field, Query
 from weft.cli.project.folder import Project
 from weft.cli.project.recorded import Recorded
@@ -29,7 +29,7 @@ class _NoSpark:
 
 def bound_unaided(
     record: Recorded, project: Project, name: str, sql: str, query_id: str
-) -> Query | JoinQuery | None:
+) -> Query | NetworkQuery | None:
     """A query that is surely shared; None if only Spark can tell. Raises if it is surely wrong."""
     schemas = record.schemas()
     if not {stream.name for stream in project.streams} <= schemas.keys():
@@ -49,7 +49,7 @@ def bound_unaided(
         )
     except _AskSparkError:
         return None
-    return bound if isinstance(bound, Query | JoinQuery) else None
+    return bound if isinstance(bound, Query | NetworkQuery) else None
 
 
 def _ansi(project: Project) -> bool:

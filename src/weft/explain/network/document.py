@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.explain.network.conditions import conditions, scalar_text
 from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
 
@@ -28,7 +29,7 @@ def network_document(view: NetworkView) -> dict[str, Any]:
     return body
 
 
-def query_document(view: NetworkView, query: JoinQuery) -> dict[str, Any]:
+def query_document(view: NetworkView, query: NetworkQuery) -> dict[str, Any]:
     """One query's path through the network."""
     fed = query.id in view.plan.feed_by_query
     return {
@@ -59,26 +60,39 @@ def _node(view: NetworkView, node: NetworkNodeView) -> dict[str, Any]:
     return body
 
 
-def _query(view: NetworkView, query: JoinQuery) -> dict[str, Any]:
-    names = [entry.alias for entry in query.inputs]
+def _query(view: NetworkView, query: NetworkQuery) -> dict[str, Any]:
     feed = view.plan.feed_by_query.get(query.id)
-    return {
+    branches = [
+        _branch(branch, within)
+        for branch, within in zip(query.branches, query.distinct_in, strict=True)
+    ]
+    body = {
         "name": query.name,
         "id": query.id,
-        "inputs": [{"relation": entry.relation, "alias": entry.alias} for entry in query.inputs],
-        "conditions": conditions(query.predicates, names),
         "warning": view.warnings.get(query.name, ""),
-        "distinct": query.distinct,
+        "node": view.label_by_id[feed.node] if feed else None,
+        "slots": list(feed.slots) if feed else [],
+    }
+    if len(branches) > 1:
+        return {**body, "branches": branches}
+    return {**body, **branches[0], "distinct": query.distinct_in[0] is not None}
+
+
+def _branch(branch: JoinQuery, within: int | None) -> dict[str, Any]:
+    """A branch of a query. `distinct_in` numbers the sets within which equal rows are shown once."""
+    names = [entry.alias for entry in branch.inputs]
+    return {
+        "inputs": [{"relation": entry.relation, "alias": entry.alias} for entry in branch.inputs],
+        "conditions": conditions(branch.predicates, names),
         "columns": [
             {
                 "name": column.name,
                 "type": column.type,
                 "value": scalar_text(column.value, names),
             }
-            for column in query.columns
+            for column in branch.columns
         ],
-        "node": view.label_by_id[feed.node] if feed else None,
-        "slots": list(feed.slots) if feed else [],
+        "distinct_in": within,
     }
 
 

@@ -29,6 +29,7 @@ _SHADES = {
     "source": Shade("#1e293b", "#f8fafc"),
     "selection": Shade.of(2),
     "join": Shade.of(1),
+    "union": Shade.of(3),
 }
 
 
@@ -156,6 +157,8 @@ def _folded(nodes: Sequence[NetworkNodeView]) -> list[_Box]:
             rows_of[node.label] = node.label
         elif kind == "selection":
             rows_of[node.label] = rows_of[node.parents[0]]
+        elif kind == "union":
+            rows_of[node.label] = "union"
         else:
             rows_of[node.label] = f"physical join {node.physical}"
         members.setdefault((kind, rows_of[node.label]), []).append(node)
@@ -168,6 +171,8 @@ def _title(nodes: Sequence[NetworkNodeView]) -> str:
         return f"{first.label} … {nodes[-1].label} · {counted(len(nodes), first.node.kind)}"
     if first.node.kind == "join":
         return f"{first.label} · {' ⋈ '.join(first.parents)}"
+    if first.node.kind == "union":
+        return f"{first.label} · {' ∪ '.join(first.parents)}"
     return f"{first.label} · {first.title}"
 
 
@@ -176,6 +181,8 @@ def _detail(nodes: Sequence[NetworkNodeView]) -> str:
     first = nodes[0]
     if first.node.kind == "source":
         return counted(len(first.node.columns), "column")
+    if first.node.kind == "union":
+        return "all rows of its parents"
     common = set(first.conditions).intersection(*(node.conditions for node in nodes))
     shown = [text for text in first.conditions if text in common]
     if len(nodes) > 1:

@@ -1,7 +1,7 @@
 """What sharing saved: the work of all queries, each alone, against the nodes of the network.
 
-A query alone reads each of its inputs, selects on those that have conditions of their own, and joins
-them two by two. In the network the same work is sources, selection nodes and join nodes. Join nodes with
+A query alone reads each of its inputs, selects on those that have conditions of their own, joins
+them two by two, and unites its branches. In the network the same work is sources, selection nodes and join nodes. Join nodes with
 the same two inputs, up to selections, and the same keys are one *physical* join, as the kernel runs it:
 its pairs are searched once, and the nodes are bits on them.
 """
@@ -26,22 +26,27 @@ class Savings:
     joins_alone: int
     joins: int
     physical_joins: int
+    unions_alone: int = 0
+    unions: int = 0
 
 
 def savings(plan: NetworkPlan) -> Savings:
     """Count the work of a plan and of its queries alone."""
+    branches = [branch for query in plan.queries for branch in query.branches]
     return Savings(
-        scans_alone=sum(len(query.inputs) for query in plan.queries),
+        scans_alone=sum(len(branch.inputs) for branch in branches),
         scans=sum(node.kind == "source" for node in plan.nodes),
         selections_alone=sum(
-            bool(query.predicates.within({slot}).predicates)
-            for query in plan.queries
-            for slot in range(len(query.inputs))
+            bool(branch.predicates.within({slot}).predicates)
+            for branch in branches
+            for slot in range(len(branch.inputs))
         ),
         selections=sum(node.kind == "selection" for node in plan.nodes),
-        joins_alone=sum(len(query.inputs) - 1 for query in plan.queries),
+        joins_alone=sum(len(branch.inputs) - 1 for branch in branches),
         joins=sum(node.kind == "join" for node in plan.nodes),
         physical_joins=len(set(physical_joins(plan).values())),
+        unions_alone=sum(len(query.branches) > 1 for query in plan.queries),
+        unions=sum(node.kind == "union" for node in plan.nodes),
     )
 
 
@@ -55,7 +60,7 @@ def physical_joins(plan: NetworkPlan) -> dict[str, int]:
             inputs[node.id] = node.id
         elif node.kind == "selection":
             inputs[node.id] = inputs[node.parents[0]]
-        else:
+        elif node.kind == "join":
             left, right = (inputs[parent] for parent in node.parents)
             slots = len(plan.node_by_id[node.parents[0]].relations)
             key = (left, right, join_keys(node, slots))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.explain.network.conditions import conjunction, scalar_text
 from weft.explain.network.savings import Savings
 from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
@@ -49,22 +50,15 @@ def summary_lines(view: NetworkView) -> Iterator[str]:
     yield from _warnings(view.warnings)
 
 
-def query_lines(view: NetworkView, query: JoinQuery) -> Iterator[str]:
+def query_lines(view: NetworkView, query: NetworkQuery) -> Iterator[str]:
     """One query's path through the network."""
     plan = view.plan
     version = f", plan version {plan.version}" if plan.version else ""
     yield f"query {query.name} (shared{version})"
-    inputs = [
-        entry.relation if entry.alias == entry.relation else f"{entry.relation} {entry.alias}"
-        for entry in query.inputs
-    ]
-    yield from item("reads", ", ".join(inputs))
-    names = [entry.alias for entry in query.inputs]
-    outputs = [
-        f"{column.name} {column.type} = {scalar_text(column.value, names)}"
-        for column in query.columns
-    ]
-    yield from item("results", some(outputs, _COLUMNS) + (", distinct" if query.distinct else ""))
+    for number, branch in enumerate(query.branches, 1):
+        if len(query.branches) > 1:
+            yield from item("branch", f"{number} of {len(query.branches)}")
+        yield from _branch(branch, query.distinct_in[number - 1] is not None)
     if query.name in view.warnings:
         yield from item("warning", view.warnings[query.name])
     if query.id not in plan.feed_by_query:
@@ -73,6 +67,21 @@ def query_lines(view: NetworkView, query: JoinQuery) -> Iterator[str]:
     for node in view.path(query):
         yield ""
         yield from _node(node, view, query.name, is_last=node.node.id == feed.node)
+
+
+def _branch(branch: JoinQuery, distinct: bool) -> Iterator[str]:
+    """What a branch reads and shows; most queries are one branch."""
+    inputs = [
+        entry.relation if entry.alias == entry.relation else f"{entry.relation} {entry.alias}"
+        for entry in branch.inputs
+    ]
+    yield from item("reads", ", ".join(inputs))
+    names = [entry.alias for entry in branch.inputs]
+    outputs = [
+        f"{column.name} {column.type} = {scalar_text(column.value, names)}"
+        for column in branch.columns
+    ]
+    yield from item("results", some(outputs, _COLUMNS) + (", distinct" if distinct else ""))
 
 
 def _savings(saved: Savings) -> Iterator[str]:
@@ -87,6 +96,11 @@ def _savings(saved: Savings) -> Iterator[str]:
             f"{counted(saved.selections_alone, 'selection')} alone: here "
             f"{counted(saved.selections, 'selection node')}"
             f"{_factor(saved.selections_alone, saved.selections)}"
+        )
+    if saved.unions_alone:
+        yield (
+            f"{counted(saved.unions_alone, 'union')} alone: here "
+            f"{counted(saved.unions, 'union node')}{_factor(saved.unions_alone, saved.unions)}"
         )
     yield (
         f"{counted(saved.scans_alone, 'scan')} alone: here {saved.scans:,}"
@@ -105,7 +119,7 @@ def _levels(nodes: Sequence[NetworkNodeView]) -> str:
     for level in sorted({level for level, _ in counts}):
         kinds = [
             counted(counts[level, kind], kind)
-            for kind in ("source", "join", "selection")
+            for kind in ("source", "join", "union", "selection")
             if counts[level, kind]
         ]
         parts.append(f"level {level}: {', '.join(kinds)}")

@@ -1,5 +1,5 @@
-"""A network as people look at it: sources by their names, selections S1, S2, …, joins J1, J2, …, and
-the queries that each of them serves. Text, JSON and SVG are all written from a `NetworkView`.
+"""A network as people look at it: sources by their names, selections S1, S2, …, joins J1, J2, …,
+unions U1, U2, …, and the queries that each of them serves. Text, JSON and SVG are all written from a `NetworkView`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from math import prod
 
 from weft.algebra.network.bounds import warning
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import quote
 from weft.explain.network.conditions import conditions, slot_names
 from weft.explain.network.savings import Savings, physical_joins, savings
 from weft.optimizer.network.estimate import HeuristicEstimate
 
-_PREFIX = {"selection": "S", "join": "J"}
-_LIKE_LABEL = re.compile(r"[SJ]\d+")
+_PREFIX = {"selection": "S", "join": "J", "union": "U"}
+_LIKE_LABEL = re.compile(r"[SJU]\d+")
 """Relations with such names are quoted, to tell them from nodes."""
 
 
@@ -91,7 +91,7 @@ class NetworkNodeView:
             return "stream" if self.is_stream else "table"
         if self.node.kind == "selection":
             return f"selection of {self.parents[0]}"
-        return f"join of {self.parents[0]} and {self.parents[1]}"
+        return f"{self.node.kind} of {', '.join(self.parents[:-1])} and {self.parents[-1]}"
 
 
 @dataclass(frozen=True)
@@ -130,14 +130,16 @@ class NetworkView:
             pairs = prod((rows[parent] for parent in node.parents), start=1.0)
             if node.kind == "source":
                 pairs = estimate.rows(node.relations[0])
+            elif node.kind == "union":
+                pairs = sum(rows[parent] for parent in node.parents)
             rows[node.id] = pairs * estimate.selectivity(node.relations, node.predicates)
         return rows
 
-    def find(self, name: str) -> JoinQuery | None:
+    def find(self, name: str) -> NetworkQuery | None:
         """A query by its name."""
         return next((query for query in self.plan.queries if query.name == name), None)
 
-    def path(self, query: JoinQuery) -> list[NetworkNodeView]:
+    def path(self, query: NetworkQuery) -> list[NetworkNodeView]:
         """The nodes that a query needs, parents first. Conditions are in the query's own aliases."""
         feed = self.plan.feed_by_query[query.id]
         aliases = [""] * len(feed.slots)
@@ -211,7 +213,7 @@ def network_view(plan: NetworkPlan, measured: NetworkMeasured | None = None) -> 
 
 def _labels(nodes: Sequence[NetworkNode]) -> dict[str, str]:
     labels: dict[str, str] = {}
-    counts = {"selection": 0, "join": 0}
+    counts = dict.fromkeys(_PREFIX, 0)
     for node in nodes:
         if node.kind == "source":
             name = node.relations[0]

@@ -35,7 +35,8 @@ class Emitted:
 
 def fresh(emitted: Emitted, table: pa.Table) -> tuple[pa.Table, Emitted, list[bytes]]:
     """The rows of a table that were not shown before, each once; what has been shown with them; and
-    their hashes."""
+    their hashes. As in Spark, floats are shown without -0.0."""
+    table = normal(table)
     seen: set[bytes] = set()
     positions: list[int] = []
     for position, code in enumerate(row_hashes(table)):
@@ -46,6 +47,11 @@ def fresh(emitted: Emitted, table: pa.Table) -> tuple[pa.Table, Emitted, list[by
         return table.slice(0, 0), emitted, []
     rows = table.take(pa.array(positions))
     return rows, Emitted(emitted.hashes | seen), list(seen)
+
+
+def normal(table: pa.Table) -> pa.Table:
+    """The rows as a DISTINCT shows them."""
+    return pa.table([_normal(column) for column in table.columns], names=table.column_names)
 
 
 def unseen(hashes: pa.Array, shown: Iterable[pa.Array]) -> Array:

@@ -22,8 +22,8 @@ from weft.kernel.failure import QueryFailure
 from weft.kernel.network.joins.candidates import Block, Side, blocks
 from weft.kernel.network.joins.history import InputId
 from weft.kernel.network.members import input_bits, matches, selected
-from weft.kernel.network.output import projected, visible
-from weft.kernel.network.program import PhysicalNode, Program, Projection
+from weft.kernel.network.output import Projection, projected, visible
+from weft.kernel.network.program import PhysicalNode, Program
 from weft.kernel.network.rows import TIME, ColumnRows, Pairs, Rows, Segment, View
 
 FromSteps = Mapping[str, Mapping[str, int]]
@@ -68,6 +68,11 @@ class Counters:
             for key, count in counts.items():
                 mine[key] = mine.get(key, 0) + count
 
+    def add_unions(self, program: Program) -> None:
+        """Count the rows of unions, which are those of their parents."""
+        for union, parents in program.unions:
+            self.rows[union] = sum(self.rows.get(parent, 0) for parent in parents)
+
     def check(self, program: Program, node: PhysicalNode, limits: Limits) -> None:
         """Refuse a join that has grown too large."""
         if self.candidates.get(node.id, 0) > limits.most_candidates:
@@ -105,7 +110,7 @@ class Passage:
         self._program, self._from_steps = program, from_steps
         self._limits, self._emits = limits, emits
         self.results: dict[str, list[pa.Table]] = {}
-        """What queries show, in their output columns."""
+        """What outputs show, in the columns of their queries; those of one DISTINCT together."""
         self.raw: dict[str, list[pa.Table]] = {}
         """What Spark must still project."""
         self.counters = Counters()
@@ -184,15 +189,15 @@ class Passage:
         """What queries see of a block of rows. Those with the same columns are projected together."""
         for projection, viewers in node.shown:
             parts: list[tuple[str, Array | None]] = []
-            for query, member in viewers:
+            for name, member in viewers:
                 if member not in positions:
                     continue
                 chosen = positions[member]
-                if query in self._from_steps:
-                    output = self._program.outputs[query]
-                    chosen = visible(output, rows, chosen, self._from_steps[query])
+                output = self._program.outputs[name]
+                if output.query.id in self._from_steps:
+                    chosen = visible(output, rows, chosen, self._from_steps[output.query.id])
                 if chosen is None or len(chosen):
-                    parts.append((query, chosen))
+                    parts.append((name, chosen))
             if parts:
                 self._project(projection, rows, parts, used)
 
@@ -214,10 +219,14 @@ class Passage:
                 self._project(projection, rows, [part], used)
             return
         start = 0
-        for (query, _), place in zip(parts, places, strict=True):
+        for (name, _), place in zip(parts, places, strict=True):
             count = rows.count if place is None else len(place)
             table = new.table.slice(start, count) if len(parts) > 1 else new.table
-            (self.raw if new.raw else self.results).setdefault(query, []).append(table)
+            if new.raw:
+                self.raw.setdefault(name, []).append(table)
+            else:
+                memory = self._program.outputs[name].memory
+                self.results.setdefault(memory or name, []).append(table)
             start += count
 
 

@@ -17,26 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from weft.algebra import codec
 from weft.algebra.condition.values import Values
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
-from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates import Linear, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of
-from weft.algebra.predicates.slots import (
-    column_name,
-    moved,
-    moved_name,
-    names_in,
-    plain_name,
-    slot_of,
-)
+from weft.algebra.predicates.slots import column_name, plain_name, slot_of
 from weft.algebra.predicates.subject import subject_names
 from weft.algebra.predicates.time_bounds import time_bounds
-from weft.algebra.query import OutputColumn
-from weft.algebra.scalar import is_native
 from weft.algebra.types import TIMESTAMP
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.network.conditions import Compiler, Conditions, Family
@@ -51,6 +40,7 @@ from weft.kernel.network.joins.keys import (
     range_key,
     range_subjects,
 )
+from weft.kernel.network.output import Output, Projection, feed_outputs
 from weft.kernel.network.rows import STEP, TIME
 
 
@@ -96,17 +86,6 @@ class PhysicalJoin:
 
 
 @dataclass(frozen=True)
-class Projection:
-    """Output columns over the columns of a node. Queries of one projection are projected together."""
-
-    columns: tuple[OutputColumn, ...]
-    reads: tuple[tuple[str, str], ...]
-    """The columns that they are made of: the query's name, and the node's."""
-    native: bool
-    """Whether the kernel can evaluate all of them."""
-
-
-@dataclass(frozen=True)
 class PhysicalNode:
     """A source or physical join, and all logical nodes on its rows."""
 
@@ -126,31 +105,7 @@ class PhysicalNode:
     stored: tuple[str, ...]
     """The columns of its rows that these joins, and what follows them, read."""
     shown: tuple[tuple[Projection, tuple[tuple[str, str], ...]], ...]
-    """By projection, the queries that show rows of this node, and the members they take them from."""
-
-
-@dataclass(frozen=True)
-class Output:
-    """Where a query takes its rows, and what it makes of them."""
-
-    query: JoinQuery
-    node: str
-    slots: tuple[int, ...]
-    """The node's slot of every input of the query."""
-
-    @cached_property
-    def projection(self) -> Projection:
-        places = dict(enumerate(self.slots))
-        values = [column.value for column in self.query.columns]
-        names = sorted(set().union(*(names_in(value) for value in values)))
-        return Projection(
-            tuple(
-                OutputColumn(column.name, column.type, moved(column.value, places))
-                for column in self.query.columns
-            ),
-            tuple((name, moved_name(name, places)) for name in names),
-            all(is_native(value) for value in values),
-        )
+    """By projection, the outputs that show rows of this node, and the members they take them from."""
 
 
 @dataclass(frozen=True)
@@ -160,9 +115,12 @@ class Program:
     version: int
     nodes: tuple[PhysicalNode, ...]
     outputs: Mapping[str, Output]
+    """What queries show, by the outputs' names."""
     streams: frozenset[str]
     fed: Mapping[str, tuple[str, ...]]
     """For each logical node the ids of the queries that get rows from it."""
+    unions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The union nodes with their parents, parents first."""
     node_by_id: Mapping[str, PhysicalNode] = field(default_factory=dict)
 
     def span(self, relation: str) -> int | None:
@@ -208,8 +166,7 @@ class _Compilation:
         self._times: dict[str, PredicateSet] = {}
         """What is known of a logical node's rows about differences of times, over its slots."""
         self._outputs = {
-            feed.query: Output(plan.query_by_id[feed.query], feed.node, feed.slots)
-            for feed in plan.feeds
+            output.name: output for feed in plan.feeds for output in feed_outputs(plan, feed)
         }
 
     def program(self) -> Program:
@@ -231,6 +188,7 @@ class _Compilation:
             self._outputs,
             frozenset(self._plan.stream_by_name),
             self._fed,
+            tuple((node.id, node.parents) for node in self._plan.nodes if node.kind == "union"),
             {node.id: node for node in nodes},
         )
 
@@ -244,7 +202,7 @@ class _Compilation:
             physical = self._physical[node.parents[0]]
             self._physical[node.id] = physical
             self._drafts[physical].selections.append(node)
-        else:
+        elif node.kind == "join":
             self._add_join(node)
 
     def _add_join(self, node: NetworkNode) -> None:
@@ -384,7 +342,7 @@ class _Compilation:
         join = self._join(draft, inputs, on_candidates) if draft.joins else None
         shown: dict[Projection, list[tuple[str, str]]] = {}
         for output in outputs:
-            shown.setdefault(output.projection, []).append((output.query.id, output.node))
+            shown.setdefault(output.projection, []).append((output.name, output.node))
         stored: set[str] = set()
         if inputs[draft.id]:
             stored |= read

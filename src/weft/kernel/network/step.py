@@ -50,14 +50,14 @@ class Outcome:
     """What a step gives."""
 
     results: Mapping[str, pa.Table]
-    """New rows of queries, with their output columns."""
+    """New rows with the columns of the query, by output; those that DISTINCT is about together."""
     raw: Mapping[str, pa.Table]
-    """New rows of queries whose output columns Spark must make: `slot.column` of the query's inputs.
+    """New rows by output whose columns Spark must make: `slot.column` of the branch's inputs.
     DISTINCT is not applied to them: `distinct.fresh` does it after the projection."""
     joined: Mapping[str, pa.Table]
     """New rows of the physical joins that other joins read, except joins of tables alone."""
     shown: Mapping[str, pa.Table]
-    """New hashes of DISTINCT queries."""
+    """New hashes of DISTINCT, by its memory."""
     state: State
     counters: Counters
 
@@ -165,9 +165,10 @@ class _Step:
             if node.inputs
         }
         results, emitted, shown = self._distinct()
+        self._passage.counters.add_unions(self._program)
         return Outcome(
             results,
-            {query: _one(tables) for query, tables in self._passage.raw.items()},
+            {name: _one(tables) for name, tables in self._passage.raw.items()},
             self._joined,
             shown,
             State(FrozenMapping(kept), arrived, FrozenMapping(emitted)),
@@ -178,15 +179,15 @@ class _Step:
         emitted = dict(self._state.emitted)
         shown: dict[str, pa.Table] = {}
         results: dict[str, pa.Table] = {}
-        for query, tables in self._passage.results.items():
+        for name, tables in self._passage.results.items():
             table = _one(tables)
-            if self._program.outputs[query].query.distinct:
-                before = emitted.get(query, Emitted())
-                table, emitted[query], hashes = fresh(before, table)
+            if self._program.outputs[name].memory is not None:
+                before = emitted.get(name, Emitted())
+                table, emitted[name], hashes = fresh(before, table)
                 if not hashes:
                     continue
-                shown[query] = emitted_table(hashes)
-            results[query] = table
+                shown[name] = emitted_table(hashes)
+            results[name] = table
         return results, emitted, shown
 
     def _read(self, node: PhysicalNode) -> None:

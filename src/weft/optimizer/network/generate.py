@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from weft.algebra.network.plan import NetworkPlan
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import StreamSchema
 from weft.optimizer.network.estimate import Estimate, HeuristicEstimate
 from weft.optimizer.network.index import NetworkIndex
 from weft.optimizer.network.network import Network
 from weft.optimizer.network.options import Options
-from weft.optimizer.network.sharing import add_query
+from weft.optimizer.network.unions import add_query
 
 _TOGETHER: Final = 200
 """How many queries are added before others may write to the index's database."""
@@ -24,7 +24,7 @@ _TOGETHER: Final = 200
 
 def with_queries(
     plan: NetworkPlan,
-    queries: Sequence[JoinQuery],
+    queries: Sequence[NetworkQuery],
     dropped: Collection[str],
     streams: Sequence[StreamSchema],
     index: NetworkIndex,
@@ -49,7 +49,7 @@ def with_queries(
 
 def added(
     plan: NetworkPlan,
-    query: JoinQuery,
+    query: NetworkQuery,
     streams: Sequence[StreamSchema],
     index: NetworkIndex,
     options: Options,

@@ -25,14 +25,14 @@ class Probe(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A selection or join with its place."""
+    """A selection, join or union with its place."""
 
     node: NetworkNode
     topology: Topology
 
     @property
     def probe(self) -> Probe:
-        """Under what it is searched."""
+        """Under what a selection or join is searched. A union is searched by its parents."""
         if self.node.kind == "join":
             return Probe(join_scope(*self.topology.jvoas), self.topology.jvoa_predicates)
         return Probe(selection_scope(self.topology.svoa), self.topology.svoa_predicates)
@@ -55,6 +55,10 @@ class NetworkIndex(Protocol):
 
     def implying(self, probe: Probe) -> tuple[str, ...]:
         """Nodes of a probe's scope all of whose rows pass it."""
+        ...
+
+    def unions_of(self, parents: Collection[str]) -> tuple[str, ...]:
+        """The unions all of whose parents are among these."""
         ...
 
     def changing(self) -> AbstractContextManager[Any]:
@@ -95,6 +99,7 @@ class ScanIndex:
     def __init__(self) -> None:
         self._scopes: dict[str, dict[str, PredicateSet]] = {}
         self._scope_of: dict[str, str] = {}
+        self._unions: dict[str, frozenset[str]] = {}
         self._held = fingerprint(NetworkPlan(0))
 
     def implied(self, probes: Sequence[Probe]) -> list[tuple[str, ...]]:
@@ -114,12 +119,19 @@ class ScanIndex:
             if predicates.implies(probe.predicates)
         )
 
+    def unions_of(self, parents: Collection[str]) -> tuple[str, ...]:
+        wanted = set(parents)
+        return tuple(node for node, read in self._unions.items() if read <= wanted)
+
     def changing(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
     def add(self, entries: Iterable[Entry]) -> None:
         self._held = ""
         for entry in entries:
+            if entry.node.kind == "union":
+                self._unions[entry.node.id] = frozenset(entry.node.parents)
+                continue
             scope, predicates = entry.probe
             self._scopes.setdefault(scope, {})[entry.node.id] = predicates
             self._scope_of[entry.node.id] = scope
@@ -127,11 +139,14 @@ class ScanIndex:
     def remove(self, nodes: Collection[str]) -> None:
         self._held = ""
         for node in nodes:
+            if self._unions.pop(node, None) is not None:
+                continue
             del self._scopes[self._scope_of.pop(node)][node]
 
     def clear(self) -> None:
         self._scopes.clear()
         self._scope_of.clear()
+        self._unions.clear()
         self._held = ""
 
     def holds(self, plan: NetworkPlan) -> bool:

@@ -6,9 +6,9 @@ Columns are minimal (ARGUS, section 5.3). A node counts how many of its children
 of its columns. The first reader of a column makes the node read it from its parents, and so on up to
 the sources: chained projection enrichment. The last reader takes it away again.
 
-Order (section 4.2): a join is one level above its higher parent, a selection comes SEQUENCE_STEP after
-its parent on the same level. A selection between two nodes gets the mean of both; where there is no
-room, the lower one moves down with all its selections.
+Order (section 4.2): a join or union is one level above its highest parent, a selection comes
+SEQUENCE_STEP after its parent on the same level. A selection between two nodes gets the mean of both;
+where there is no room, the lower one moves down with all its selections.
 
 Time: opening and freezing look at every node once; a change costs what it touches.
 """
@@ -16,13 +16,13 @@ Time: opening and freezing look at every node once; a change costs what it touch
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from weft.algebra.network.plan import SEQUENCE_STEP, Feed, NetworkNode, NetworkPlan, ordered
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import OrPredicate, PredicateSet
-from weft.algebra.predicates.slots import column_name, moved_name, names_in, plain_name, slot_of
+from weft.algebra.predicates.slots import column_name, moved_name, plain_name, slot_of
 from weft.algebra.query import StreamSchema
 from weft.optimizer.network.estimate import Estimate, size
 from weft.optimizer.network.index import Entry, NetworkIndex
@@ -89,8 +89,12 @@ class Network:
     def size(self, node: str) -> float:
         """The estimated rows of a node."""
         if node not in self._sizes:
-            relations = self._nodes[node].relations
-            self._sizes[node] = size(self.estimate, relations, self._places[node].holds)
+            there = self._nodes[node]
+            if there.kind == "union":
+                self._sizes[node] = sum(map(self.size, there.parents))
+            else:
+                holds = self._places[node].holds
+                self._sizes[node] = size(self.estimate, there.relations, holds)
         return self._sizes[node]
 
     def source(self, relation: str) -> str:
@@ -126,7 +130,19 @@ class Network:
             )
         )
 
-    def feed(self, query: JoinQuery, node: str, slots: tuple[int, ...]) -> None:
+    def add_union(self, parents: Sequence[str]) -> str:
+        above = [self._nodes[parent] for parent in parents]
+        return self._add(
+            NetworkNode(
+                self._new_id(),
+                "union",
+                tuple(parents),
+                tuple(relation for parent in above for relation in parent.relations),
+                level=1 + max(parent.level for parent in above),
+            )
+        )
+
+    def feed(self, query: NetworkQuery, node: str, slots: tuple[int, ...]) -> None:
         """The query's rows are those of a node."""
         feed = Feed(query.id, node, slots)
         self._queries[query.id] = query
@@ -301,10 +317,8 @@ class Network:
 
     def _outputs(self, feed: Feed) -> set[str]:
         """The columns of a feed's node that its query puts out."""
-        query = self._queries[feed.query]
         slots = dict(enumerate(feed.slots))
-        names = frozenset[str]().union(*(names_in(column.value) for column in query.columns))
-        return {moved_name(name, slots) for name in names}
+        return {moved_name(name, slots) for name in self._queries[feed.query].output_names}
 
     def _read(self, node: str, names: Collection[str]) -> None:
         """Someone reads these columns of a node, which may not have them yet."""
@@ -333,12 +347,15 @@ class Network:
             return []
         if node.kind == "selection":
             return [(node.parents[0], list(names))]
-        left, right = node.parents
-        left_slots = len(self._nodes[left].relations)
-        of_left = [name for name in names if slot_of(name) < left_slots]
-        of_right = [
-            column_name(slot_of(name) - left_slots, plain_name(name))
-            for name in names
-            if slot_of(name) >= left_slots
-        ]
-        return [(left, of_left), (right, of_right)]
+        reads: list[tuple[str, list[str]]] = []
+        first = 0
+        for parent in node.parents:
+            beyond = first + len(self._nodes[parent].relations)
+            wanted = [
+                column_name(slot_of(name) - first, plain_name(name))
+                for name in names
+                if first <= slot_of(name) < beyond
+            ]
+            reads.append((parent, wanted))
+            first = beyond
+        return reads

@@ -1,4 +1,4 @@
-"""Adds a query to a network: searches what is there, and makes what is not (ARGUS, sections 5.5 and 7).
+"""The node of a filter or join: searches what is there, and makes what is not (ARGUS, sections 5.5 and 7).
 
 A query begins with one *part* for each of its inputs: a source. While there are several parts, two of
 them become one: by a join that the network has, or by a new one.
@@ -57,17 +57,14 @@ class Match:
     """How many OR predicates of the query it leaves to be tested."""
 
 
-def add_query(network: Network, query: JoinQuery, options: Options) -> None:
-    """Add a query to a network, sharing what the options allow."""
+def computed(network: Network, query: JoinQuery, options: Options) -> Part:
+    """The node that has exactly the rows of a query, made where there is none."""
     relations = tuple(entry.relation for entry in query.inputs)
     addition = _Addition(network, relations, query.predicates, options)
     part = addition.joined(
         [Part(network.source(e.relation), (i,)) for i, e in enumerate(query.inputs)]
     )
-    final = addition.selected(part, always=True)
-    slots = tuple(final.inputs.index(i) for i in range(len(query.inputs)))
-    network.feed(query, final.node, slots)
-    network.release_left()
+    return addition.selected(part, always=True)
 
 
 class _Addition:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import numbered
 from weft.algebra.plan import query_columns
 from weft.algebra.query import NUMBER, Query, StreamSchema
@@ -55,7 +55,7 @@ from weft.sql.fallback import Fallback
 from weft.stats import StreamStatistics
 
 _logger = logging.getLogger("weft")
-QueriesT = TypeVar("QueriesT", bound=Sequence[Query | JoinQuery])
+QueriesT = TypeVar("QueriesT", bound=Sequence[Query | NetworkQuery])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import Query, quote
 from weft.catalog.store import QueryRecord
 from weft.errors import RunError
@@ -54,9 +54,9 @@ class ResultReader:
             raise RunError("QUERY_FAILED", query=record.name, detail=record.detail)
         return read_steadily(lambda: self._stored_results(bound))
 
-    def _stored_results(self, query: Query | JoinQuery) -> DataFrame:
+    def _stored_results(self, query: Query | NetworkQuery) -> DataFrame:
         wanted = family(query.output_types)
-        log = self._log(NETWORK_LOG if isinstance(query, JoinQuery) else query.stream)
+        log = self._log(NETWORK_LOG if isinstance(query, NetworkQuery) else query.stream)
         files = [entry for entry in log.result_files() if entry["family"] == wanted]
         schema = self._spark.createDataFrame([], _ddl(query)).schema
         return QueryResults(query.id, self._storage, files).frame(self._spark, schema)
@@ -76,13 +76,13 @@ class ResultReader:
         tables = sink.tables(record.id)
         if tables:
             return frame_of(self._spark, pa.concat_tables(tables))
-        if isinstance(bound, Query | JoinQuery):
+        if isinstance(bound, Query | NetworkQuery):
             return self._spark.createDataFrame([], _ddl(bound))
         if bound is None:
             raise RunError("QUERY_FAILED", query=record.name, detail=record.detail)
         return self._spark.createDataFrame([], self._registry.fallback_frame(bound).schema)
 
 
-def _ddl(query: Query | JoinQuery) -> str:
+def _ddl(query: Query | NetworkQuery) -> str:
     """A query's columns as Spark reads a schema."""
     return ", ".join(f"{quote(column.name)} {column.type}" for column in query.columns)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from weft.algebra.network.plan import NetworkPlan
 from weft.kernel.network import Limits, Program, State, advance, restored
 from weft.kernel.network.passing import FromSteps
 from weft.runtime.checkpoint.commits import Commit, Intent
@@ -36,7 +35,6 @@ class DriverComputing:
     def run(
         self,
         work: StepWork,
-        plan: NetworkPlan,
         program: Program,
         intent: Intent,
         last: Commit | None,
@@ -53,12 +51,12 @@ class DriverComputing:
         with work.timed("kernel"):
             outcome = advance(program, state, deltas, before, after, from_steps, limits)
         with work.timed("projection"):
-            shown = finished(work.spark, plan, outcome)
+            shown = finished(work.spark, program, outcome)
         if shown.failures:
             raise StepFailed(shown.failures)
         files = HistoryFiles(self._log, work.name, work.attempt, program)
         written = [files.joined(join, rows) for join, rows in outcome.joined.items()]
-        written += [files.shown(query, rows) for query, rows in shown.shown.items()]
+        written += [files.shown(memory, rows) for memory, rows in shown.shown.items()]
         state = replace(outcome.state, emitted=shown.emitted)
         return NetworkOutcome(shown.families, written, outcome.counters, state=state)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft.algebra.network.plan import NetworkPlan
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.kernel.failure import QueryFailure
 from weft.kernel.network import Limits, Program, program
 from weft.kernel.network.joins.history import sizes
@@ -63,7 +63,7 @@ class NetworkEngine:
         self,
         log: StreamLog,
         stream_log: Callable[[str], StreamLog],
-        queries: Callable[[], Sequence[JoinQuery]],
+        queries: Callable[[], Sequence[NetworkQuery]],
         planner: NetworkPlanner,
         tables: TableVersions,
         lanes: Lanes,
@@ -164,9 +164,9 @@ class NetworkEngine:
         self._in_lanes = use_lanes(self._lanes.settings, compiled, every_file, in_lanes)
         if self._in_lanes:
             self._driver.keep(None)
-            computing = LaneComputing(self._lanes, work, self._log, plan, compiled, sequence)
+            computing = LaneComputing(self._lanes, work, self._log, compiled, sequence)
             return computing.run(files, intent, from_steps, limits)
-        return self._driver.run(work, plan, compiled, intent, last, new, from_steps, limits)
+        return self._driver.run(work, compiled, intent, last, new, from_steps, limits)
 
     def _compiled(self, plan: NetworkPlan) -> Program:
         if self._program is None or self._program.version != plan.version:

@@ -190,10 +190,10 @@ class HistoryFiles:
         entry = self._storage.write_table(f"{self._folder}/{join}.parquet", rows)
         return {**entry, **about_join(self._program, join, rows)}
 
-    def shown(self, query: str, hashes: pa.Table) -> Entry:
-        """Write the hashes of rows that a DISTINCT query has shown."""
-        entry = self._storage.write_table(f"{self._folder}/{query}.parquet", hashes)
-        return {**entry, "distinct": query}
+    def shown(self, memory: str, hashes: pa.Table) -> Entry:
+        """Write the hashes of rows that DISTINCT has shown."""
+        entry = self._storage.write_table(f"{self._folder}/{memory}.parquet", hashes)
+        return {**entry, "distinct": memory}
 
     def compacted(self, entries: Sequence[Entry], watermark: int) -> list[Entry]:
         """The same history in fewer files, where there are too many. Files with the same columns are

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.algebra.network.plan import NetworkPlan
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import StreamSchema
 from weft.errors import CatalogError
 from weft.optimizer.network.estimate import HeuristicEstimate
@@ -32,14 +32,16 @@ class NetworkPlanner:
         self._log, self._schemas = log, schemas
         self._index, self._options = index, options
 
-    def new_plan(self, queries: Sequence[JoinQuery], last: Commit | None) -> int:
+    def new_plan(self, queries: Sequence[NetworkQuery], last: Commit | None) -> int:
         """A plan for exactly these queries, made from the last one; its version."""
         plan = self._log.network(last.plan_version) if last else NetworkPlan(-1)
         version = max(self._log.plan_versions(), default=plan.version) + 1
         self._log.put_plan(self.planned(plan, queries, version))
         return version
 
-    def planned(self, plan: NetworkPlan, queries: Sequence[JoinQuery], version: int) -> NetworkPlan:
+    def planned(
+        self, plan: NetworkPlan, queries: Sequence[NetworkQuery], version: int
+    ) -> NetworkPlan:
         """The plan for exactly these queries, as a new version."""
         registered = {query.id for query in queries}
         read = {relation for query in queries for relation in query.relations}

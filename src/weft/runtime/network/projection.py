@@ -15,12 +15,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.frozen import FrozenMapping
-from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.scalar import quoted_sql
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.failure import QueryFailure
-from weft.kernel.network import Outcome
+from weft.kernel.network import Outcome, Program
 from weft.kernel.network.distinct import Emitted, fresh
 from weft.kernel.network.state import emitted_table
 from weft.kernel.windows.program import family
@@ -39,7 +38,7 @@ class Finished:
     failures: Mapping[str, QueryFailure]
 
 
-def finished(spark: SparkSession, plan: NetworkPlan, outcome: Outcome) -> Finished:
+def finished(spark: SparkSession, compiled: Program, outcome: Outcome) -> Finished:
     """Project what the kernel could not."""
     families: dict[str, list[pa.Table]] = {}
     failures: dict[str, QueryFailure] = {}
@@ -49,20 +48,21 @@ def finished(spark: SparkSession, plan: NetworkPlan, outcome: Outcome) -> Finish
         if rows.num_rows:
             families.setdefault(family(query.output_types), []).append(labelled(query, rows))
 
-    for query_id, rows in outcome.results.items():
-        add(plan.query_by_id[query_id], rows)
-    for query_id, rows in outcome.raw.items():
-        query = plan.query_by_id[query_id]
+    for name, rows in outcome.results.items():
+        add(compiled.outputs[name].query, rows)
+    for name, rows in outcome.raw.items():
+        query, memory = compiled.outputs[name].query, compiled.outputs[name].memory
         try:
             projected = projected_by_spark(spark, query, rows)
         except PySparkException as error:
-            failures[query_id] = failure_of(error)
+            failures[query.id] = failure_of(error)
             continue
-        if query.distinct:
-            before = emitted.get(query_id, Emitted())
-            projected, emitted[query_id], hashes = fresh(before, projected)
+        if memory is not None:
+            before = emitted.get(memory, Emitted())
+            projected, emitted[memory], hashes = fresh(before, projected)
             if hashes:
-                shown[query_id] = emitted_table(hashes)
+                tables = [shown[memory]] if memory in shown else []
+                shown[memory] = pa.concat_tables([*tables, emitted_table(hashes)])
         add(query, projected)
     return Finished(families, shown, FrozenMapping(emitted), failures)
 

@@ -8,7 +8,7 @@ rest. Late rows are published as well: a query without a join wants them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from weft.algebra.network.bits import Bit, bits_of
 from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import PredicateSet
 from weft.algebra.predicates.spark_sql import widened
 from weft.algebra.query import StreamSchema, quote
@@ -42,11 +43,11 @@ class NetworkPublication:
     """Publishes the rows of one stream that join queries want."""
 
     source: StreamSchema
-    queries: Callable[[], Sequence[JoinQuery]]
+    queries: Callable[[], Sequence[NetworkQuery]]
     """The registered join queries, the same object as long as nothing changes."""
     read: Callable[[], set[str]]
     """The columns with which the stream is read."""
-    editions: Callable[[Callable[[JoinQuery], bool]], Edition]
+    editions: Callable[[Callable[[NetworkQuery], bool]], Edition]
     """The edition of all registered queries for which a condition holds."""
     name: str = NETWORK
     time_column: str = TIME
@@ -56,7 +57,7 @@ class NetworkPublication:
     def wanted(self) -> bool:
         return any(self._reads(query) for query in self.queries())
 
-    def _reads(self, query: JoinQuery) -> bool:
+    def _reads(self, query: NetworkQuery) -> bool:
         return self.source.name in query.relations
 
     def edition(self) -> Edition:
@@ -79,7 +80,7 @@ class NetworkPublication:
             self._pass = (queries, edition, self._made(queries, edition))
         return self._pass[2]
 
-    def _made(self, queries: Sequence[JoinQuery], edition: Edition) -> _Pass:
+    def _made(self, queries: Sequence[NetworkQuery], edition: Edition) -> _Pass:
         stream = self.source.name
         served = [query for query in queries if self._reads(query) and serves(edition, query.id)]
         sets: dict[PredicateSet, None] = {}
@@ -87,14 +88,21 @@ class NetworkPublication:
         bits: dict[str, Bit] = {}
         for query in served:
             columns |= query.columns_of(stream)
-            for slot, entry in enumerate(query.inputs):
-                if entry.relation == stream:
-                    selection = query.predicates.within({slot}).moved({slot: 0})
-                    sets[selection] = None
-                    bits |= {bit.name: bit for bit in bits_of(query.predicates, slot)}
+            for branch, slot in _occurrences(query, stream):
+                selection = branch.predicates.within({slot}).moved({slot: 0})
+                sets[selection] = None
+                bits |= {bit.name: bit for bit in bits_of(branch.predicates, slot)}
         order = [column.name for column in self.source.fields]
         condition = widened(tuple(sets)) if sets else "false"
         return _Pass(condition, tuple(sorted(columns, key=order.index)), tuple(bits.values()))
+
+
+def _occurrences(query: NetworkQuery, relation: str) -> Iterator[tuple[JoinQuery, int]]:
+    """Where a query reads a relation: branches, and the slots in them."""
+    for branch in query.branches:
+        for slot, entry in enumerate(branch.inputs):
+            if entry.relation == relation:
+                yield branch, slot
 
 
 def serves(edition: Edition, query_id: str) -> bool:

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.network.bounds import warning
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import source_name
 from weft.algebra.plan import query_columns
 from weft.algebra.query import Field, Query, StreamSchema
@@ -36,7 +36,7 @@ from weft.sql.binding.bind import bind
 from weft.sql.binding.safety import Guard
 from weft.sql.fallback import Fallback
 
-Bound = Query | JoinQuery | Fallback
+Bound = Query | NetworkQuery | Fallback
 """A registered query after binding."""
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+[^.]*$")
@@ -51,7 +51,7 @@ class _Running:
     """The live records that this was made of, running or not."""
     queries: tuple[tuple[QueryRecord, Bound | None], ...]
     by_stream: Mapping[str, tuple[Query, ...]]
-    joins: tuple[JoinQuery, ...]
+    joins: tuple[NetworkQuery, ...]
     idle: tuple[str, ...]
     """The ids of the live queries that do not run."""
 
@@ -135,9 +135,9 @@ class Registry:
             raise error.in_query(name) from None
         return bound
 
-    def warning(self, bound: Query | JoinQuery) -> str:
+    def warning(self, bound: Query | NetworkQuery) -> str:
         """What a user should know of a shared query; empty if there is nothing."""
-        return warning(bound, self.schemas) if isinstance(bound, JoinQuery) else ""
+        return warning(bound, self.schemas) if isinstance(bound, NetworkQuery) else ""
 
     def _check_fallback(self, bound: Fallback) -> None:
         """Let Spark judge a query that weft does not share: its SQL, and its use of streams."""
@@ -238,11 +238,11 @@ class Registry:
         queries = self._running().by_stream.get(stream, ())
         return [query for query in queries if columns is None or query_columns(query) <= columns]
 
-    def joins(self) -> tuple[JoinQuery, ...]:
+    def joins(self) -> tuple[NetworkQuery, ...]:
         """The join queries."""
         return self._running().joins
 
-    def edition(self, ready: Callable[[JoinQuery], bool]) -> Edition:
+    def edition(self, ready: Callable[[NetworkQuery], bool]) -> Edition:
         """Up to which registration rows are published now, and for which queries they are not: those
         that do not run, and those that the publisher is not ready for."""
         running = self._running()
@@ -278,7 +278,7 @@ class Registry:
             records,
             tuple(queries),
             {stream: tuple(of_stream) for stream, of_stream in by_stream.items()},
-            tuple(bound for _, bound in queries if isinstance(bound, JoinQuery)),
+            tuple(bound for _, bound in queries if isinstance(bound, NetworkQuery)),
             tuple(record.id for record in records if record.change not in ran),
         )
         if all(bound is not None for _, bound in queries):
@@ -291,7 +291,7 @@ class Registry:
 
 def _relations(bound: Bound) -> tuple[str, ...]:
     """The streams and tables that a query reads."""
-    if isinstance(bound, JoinQuery):
+    if isinstance(bound, NetworkQuery):
         return bound.relations
     return (source_name(bound.stream),)
 

@@ -1,24 +1,25 @@
-"""Binds a query: as a windowed aggregate, a filter or join, or as a query that Spark runs alone."""
+"""Binds a query: as a windowed aggregate, as filters and joins, or as a query that Spark runs alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from typing import ParamSpec, TypeVar
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.errors import SqlError
 from weft.sql.binding.alone import fallback
 from weft.sql.binding.safety import Guard
 from weft.sql.fallback import Fallback, Unshared
-from weft.sql.joins.query import join_query
 from weft.sql.reading.select import parse
 from weft.sql.reading.source import Source, read
 from weft.sql.reading.syntax import Name, Relation, Select, walk
 from weft.sql.scopes.inputs import Inputs
 from weft.sql.scopes.projection import aggregates
 from weft.sql.scopes.sources import Sources
-from weft.sql.typing.analyzer import Analyzer, remembering
+from weft.sql.scopes.unions import Choices
+from weft.sql.sets.query import network_query
+from weft.sql.typing.analyzer import Analyzer, Remembering, remembering
 from weft.sql.typing.exact import Exact
 from weft.sql.windowed.query import windowed_query
 
@@ -38,7 +39,7 @@ def bind(
     tables: Mapping[str, tuple[Field, ...]] | Collection[str] = (),
     guard: Guard | None = None,
     time_zone: str | None = None,
-) -> Query | JoinQuery | Fallback:
+) -> Query | NetworkQuery | Fallback:
     """The bound query, or why weft cannot share it.
 
     `ansi`, `double_quoted_names` and `time_zone` are the session's settings; without its time zone,
@@ -51,18 +52,23 @@ def bind(
     try:
         source = read(sql, double_quoted_names)
         try:
-            select = _shallow(parse, source)
+            query = _shallow(parse, source)
         except Unshared as unshared:
             return fallback(name, source, unshared, inputs, guard)
-        grouped = aggregates(select)
-        exact = None if grouped else Exact(time_zone)
-        sources = Sources(source, inputs, remembering(analyzer, ansi), ansi, exact)
+        asked = remembering(analyzer, ansi)
+
+        def opened(choices: Choices) -> Sources:
+            exact = Exact(time_zone)
+            return Sources(source, inputs, asked, ansi, exact, choices=choices)
+
         try:
-            if grouped:
-                return _shallow(windowed_query, name, query_id, select, sources)
-            return _shallow(join_query, name, query_id, select, sources)
+            if isinstance(query, Select) and aggregates(query):
+                sources = Sources(source, inputs, asked, ansi)
+                return _shallow(windowed_query, name, query_id, query, sources)
+            return _shallow(network_query, name, query_id, query, opened)
         except Unshared as unshared:
-            _check_names(select, source, inputs, sources)
+            if isinstance(query, Select):
+                _check_names(query, source, inputs, asked, ansi)
             return fallback(name, source, unshared, inputs, guard)
     except SqlError as error:
         raise error.in_query(name) from None
@@ -76,13 +82,15 @@ def _shallow(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T
         raise Unshared("an expression is nested too deeply for weft") from None
 
 
-def _check_names(select: Select, source: Source, inputs: Inputs, failed: Sources) -> None:
+def _check_names(
+    select: Select, source: Source, inputs: Inputs, analyzer: Remembering, ansi: bool
+) -> None:
     """Raises if an unshared query over one stream has a name that nothing in it can mean."""
     relation = select.source
     if not isinstance(relation, Relation) or relation.query is not None or select.definitions:
         return
     try:
-        rows = Sources(source, inputs, failed.analyzer, failed.ansi).rows(select, {})
+        rows = Sources(source, inputs, analyzer, ansi).rows(select, {})
     except Unshared:
         return
     aliases = {item.alias.lower() for item in select.items if item.alias is not None}

@@ -14,17 +14,18 @@ from weft.algebra.types import is_ordered
 from weft.sql.fallback import Unshared
 from weft.sql.joins.conditions import predicates, with_names
 from weft.sql.joins.evaluation import needs_spark
-from weft.sql.reading.syntax import Select, SyntaxNode
+from weft.sql.reading.syntax import SyntaxNode
 from weft.sql.scopes.projection import Projection
 from weft.sql.scopes.rows import Rows
 from weft.sql.scopes.scope import Column
 from weft.sql.scopes.sources import Sources
+from weft.sql.scopes.unions import Leaf
 
 
-def join_query(name: str, query_id: str, select: Select, sources: Sources) -> JoinQuery:
+def join_query(name: str, query_id: str, leaf: Leaf, sources: Sources) -> JoinQuery:
     """The bound form of a SELECT without aggregates."""
-    rows = sources.rows(select, {})
-    columns = _columns(select, rows)
+    rows = sources.rows(leaf.select, leaf.visible)
+    columns = _columns(leaf, rows, sources)
     _check_streams(sources)
     conditions = predicates(sources, rows)
     _check_connected(sources, conditions)
@@ -35,14 +36,17 @@ def join_query(name: str, query_id: str, select: Select, sources: Sources) -> Jo
         tuple(JoinInput(entry.relation, entry.alias) for entry in sources.read),
         conditions,
         columns,
-        select.distinct_at is not None,
+        leaf.distinct_in is not None,
     )
 
 
-def _columns(select: Select, rows: Rows) -> tuple[OutputColumn, ...]:
+def _columns(leaf: Leaf, rows: Rows, sources: Sources) -> tuple[OutputColumn, ...]:
     columns: list[OutputColumn] = []
     taken: set[str] = set()
-    for column, node in Projection(rows).columns(select.items):
+    selected = Projection(rows, named=not leaf.names).columns(leaf.select.items)
+    shaped = leaf.shaped([column for column, _ in selected], rows.exact)
+    sources.shown = frozenset(column.value.sql for column in shaped)
+    for column, (_, node) in zip(shaped, selected, strict=True):
         if column.name.lower() in taken:
             detail = f"two result columns are called '{column.name}'; give one of them an alias"
             raise rows.source.error("DUPLICATE_COLUMN", node.start, detail=detail)

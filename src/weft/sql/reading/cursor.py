@@ -32,7 +32,10 @@ class Cursor:
     __slots__ = ("_uppers", "at", "source", "subquery", "tokens")
 
     def __init__(
-        self, source: Source, at: int = 0, subquery: Callable[[Cursor], Select] | None = None
+        self,
+        source: Source,
+        at: int = 0,
+        subquery: Callable[[Cursor], Select] | None = None,
     ) -> None:
         self.source = source
         self.subquery = subquery

@@ -1,7 +1,9 @@
-"""Reads one SELECT, with its common table expressions and the subqueries in its FROM.
+"""Reads one query: SELECT, or set operations on several of them, with common table expressions and the
+subqueries in FROM.
 
 `parse` gives the parts of the query. It raises `SqlError` for what is certainly not a query, and
-`Unshared` for Spark SQL beyond SELECT, FROM, WHERE, GROUP BY and HAVING.
+`Unshared` for Spark SQL beyond SELECT, FROM, WHERE, GROUP BY, HAVING and set operations. INTERSECT binds
+tighter than UNION and EXCEPT, which are grouped from the left.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from weft.sql.reading.syntax import (
     FromPart,
     Item,
     Join,
+    QueryExpression,
     Relation,
     Select,
+    SetOperation,
     Star,
     SyntaxNode,
 )
@@ -51,32 +55,60 @@ _GROUPINGS: Final = frozenset({"ROLLUP", "CUBE", "GROUPING"})
 _ONE_QUERY_EACH: Final = "register a query for each set of keys: they share their work"
 
 
-def parse(source: Source) -> Select:
-    """The parts of the one SELECT in the text."""
-    cursor = Cursor(source, subquery=_subquery)
+def parse(source: Source) -> QueryExpression:
+    """The parts of the one query in the text."""
+    cursor = Cursor(source, subquery=_select_in_condition)
     check_one_select(source)
     try:
-        select = _query(cursor)
+        query = _query(cursor)
         while cursor.take(";"):
             pass
         if cursor.token.kind != END:
             raise Unexpected(cursor.at)
-        return select
+        return query
     except Unexpected as unexpected:
         raise verdict(source, unexpected) from None
 
 
-def _query(cursor: Cursor) -> Select:
-    """[WITH definitions] SELECT …, up to a token that does not belong to it."""
+def _query(cursor: Cursor) -> QueryExpression:
+    """[WITH definitions] a SELECT or set operations, up to a token that does not belong to it."""
     definitions: list[Definition] = []
     if cursor.take("WITH"):
         definitions.append(_definition(cursor))
         while cursor.take(","):
             definitions.append(_definition(cursor))
+    query = _operand(cursor)
+    while cursor.upper() in SET_OPERATIONS:
+        query = _set_operation(cursor, query)
+    _refuse_later(cursor)
+    query.definitions = [*definitions, *query.definitions]
+    return query
+
+
+def _set_operation(cursor: Cursor, left: QueryExpression) -> SetOperation:
+    """The operation at the cursor, with all INTERSECTs behind its right operand."""
+    at, word = cursor.at, cursor.upper()
+    cursor.at += 1
+    every = cursor.take("ALL")
+    if not every:
+        cursor.take("DISTINCT")
+    right = _operand(cursor)
+    kind = "except" if word == "MINUS" else word.lower()
+    while kind != "intersect" and cursor.upper() == "INTERSECT":
+        right = _set_operation(cursor, right)
+    return SetOperation(at, kind, every, left, right)
+
+
+def _operand(cursor: Cursor) -> QueryExpression:
+    """A SELECT, or a query in parentheses."""
+    if cursor.take("("):
+        query = _query(cursor)
+        cursor.expect(")")
+        return query
+    if cursor.upper() in ("VALUES", "TABLE", "FROM"):
+        raise Unshared(f"a query that starts with {cursor.upper()} has no shared form", cursor.at)
     cursor.expect("SELECT")
-    select = _select(cursor)
-    select.definitions = definitions
-    return select
+    return _select(cursor)
 
 
 def _definition(cursor: Cursor) -> Definition:
@@ -99,17 +131,23 @@ def _column_names(cursor: Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _subquery(cursor: Cursor) -> Select:
-    """A SELECT in parentheses."""
+def _subquery(cursor: Cursor) -> QueryExpression:
+    """A query in parentheses."""
     at = cursor.at
     cursor.expect("(")
-    if cursor.upper() not in ("SELECT", "WITH"):
+    if cursor.upper() not in ("SELECT", "WITH", "("):
         raise Unshared("a subquery that does not start with SELECT has no shared form", at)
-    select = _query(cursor)
-    if cursor.upper() in SET_OPERATIONS:
-        raise Unshared(f"{cursor.upper()} in a subquery has no shared form", cursor.at)
+    query = _query(cursor)
     cursor.expect(")")
-    return select
+    return query
+
+
+def _select_in_condition(cursor: Cursor) -> Select:
+    """A SELECT in parentheses inside an expression."""
+    query = _subquery(cursor)
+    if isinstance(query, SetOperation):
+        raise Unshared(f"{query.words} in a condition has no shared form", query.at)
+    return query
 
 
 def _select(cursor: Cursor) -> Select:
@@ -219,6 +257,12 @@ def _relation(cursor: Cursor) -> FromPart:
     if cursor.upper() == "(" and cursor.upper(1) in ("SELECT", "WITH", "FROM", "VALUES", "TABLE"):
         query = _subquery(cursor)
         return Relation(at, (), query, *_relation_alias(cursor))
+    if cursor.upper() == "(" and cursor.upper(1) == "(":
+        try:
+            query = _subquery(cursor)
+            return Relation(at, (), query, *_relation_alias(cursor))
+        except Unexpected:
+            cursor.at = at  # joins in parentheses that begin with a subquery
     if cursor.take("("):
         inner = _joined(cursor, _relation(cursor))
         cursor.expect(")")

@@ -1,4 +1,4 @@
-"""Whether a text is one SELECT, and who judges what weft's reader does not expect.
+"""Whether a text is one query, and who judges what weft's reader does not expect.
 
 `check_one_select` raises `SqlError` for what is certainly not a query, and `Unshared` for a query
 of another form. `verdict` decides on a token that the reader does not expect: what sqlglot parses
@@ -27,30 +27,26 @@ _STATEMENTS: Final = frozenset(
 
 
 def check_one_select(source: Source) -> None:
-    """Raises unless the text is one SELECT, with or without common table expressions."""
+    """Raises unless the text is one SELECT, or set operations on several, with or without common table
+    expressions."""
     tokens = source.tokens
     first = tokens[0]
     if first.kind == END or all(token.upper == ";" for token in tokens[:-1]):
         raise source.error("NOT_ONE_SELECT", 0, found="an empty text")
     has_select = any(token.kind == WORD and token.upper == "SELECT" for token in tokens)
-    if first.upper == "(" or (first.upper == "FROM" and has_select):
+    if first.upper == "FROM" and has_select:
         raise Unshared(
             "a query that does not start with SELECT has no shared form",
             0,
-            "write SELECT … FROM … GROUP BY … in this order, without parentheses around it",
+            "write SELECT … FROM … GROUP BY … in this order",
         )
     body = _after_definitions(source)
-    if tokens[body].upper != "SELECT":
+    if tokens[body].upper not in ("SELECT", "("):
         raise source.error("NOT_ONE_SELECT", body, found=_described(source, body))
-    depth = 0
     for index, token in enumerate(tokens):
-        if token.kind == SYMBOL:
-            depth += (token.upper in "([") - (token.upper in ")]")
-            if token.upper == ";" and any(later.upper != ";" for later in tokens[index:-1]):
+        if token.kind == SYMBOL and token.upper == ";":
+            if any(later.upper != ";" for later in tokens[index:-1]):
                 raise source.error("NOT_ONE_SELECT", index + 1, found="several statements")
-        elif depth == 0 and token.kind == WORD and token.upper in SET_OPERATIONS:
-            if tokens[index + 1].upper in ("SELECT", "ALL", "DISTINCT", "(", "VALUES", "TABLE"):
-                raise source.error("NOT_ONE_SELECT", index, found=token.upper)
     for index in range(len(tokens) - 1 if "$" in source.text else 0):
         if "${" in source.slice(index, index + 1) or source.slice(index, index + 2) == "${":
             raise Unshared("${…} is replaced by Spark before it reads the query", index)
@@ -63,16 +59,19 @@ def _after_definitions(source: Source) -> int:
     for index, token in _outside_parentheses(source):
         if token.kind == WORD and token.upper in _STATEMENTS:
             return index
+        if token.upper == "(" and source.tokens[index - 1].upper == ")":
+            return index
     return 0
 
 
 def _outside_parentheses(source: Source) -> Iterator[tuple[int, Token]]:
+    """The tokens outside of parentheses, and the opening ones."""
     depth = 0
     for index, token in enumerate(source.tokens[:-1]):
+        if depth == 0:
+            yield index, token
         if token.kind == SYMBOL and token.upper in ("(", ")"):
             depth += 1 if token.upper == "(" else -1
-        elif depth == 0:
-            yield index, token
 
 
 def _described(source: Source, at: int) -> str:

@@ -1,4 +1,4 @@
-"""The syntax tree of expressions and of a SELECT, as the user wrote them.
+"""The syntax tree of expressions, of a SELECT and of set operations, as the user wrote them.
 
 Nodes carry the span of their tokens, so that errors and names can quote the user's text.
 Parentheses leave no node: the tree is the grouping.
@@ -255,7 +255,7 @@ class Relation:
 
     at: int
     parts: tuple[str, ...] = ()
-    query: Select | None = None
+    query: QueryExpression | None = None
     alias: str | None = None
     columns: tuple[str, ...] = ()
     bracket: BracketWindow | None = None
@@ -290,7 +290,7 @@ class Definition:
 
     name: str
     columns: tuple[str, ...]
-    query: Select
+    query: QueryExpression
 
 
 @dataclass(slots=True, eq=False)
@@ -315,3 +315,26 @@ class Select:
         """Every expression of the query, subqueries and ON apart."""
         conditions = [node for node in (self.where, self.having) if node is not None]
         return [*(item.node for item in self.items), *self.group, *conditions]
+
+
+@dataclass(slots=True, eq=False)
+class SetOperation:
+    """Two queries with UNION, INTERSECT or EXCEPT between them, which is the token `at`.
+
+    `every` says that ALL follows: duplicates are kept.
+    """
+
+    at: int
+    kind: str
+    """`union`, `intersect` or `except`."""
+    every: bool
+    left: QueryExpression
+    right: QueryExpression
+    definitions: list[Definition] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        return f"{self.kind.upper()} ALL" if self.every else self.kind.upper()
+
+
+QueryExpression = Select | SetOperation

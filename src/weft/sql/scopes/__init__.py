@@ -1,6 +1,6 @@
 """What names mean: streams and tables, relations in FROM, their columns, the names of results.
 
 `inputs` holds the streams and tables, `scope` the relations of one FROM and their columns, `rows` binds
-expressions over them, `sources` reads FROM with its subqueries, `projection` binds a select list without
+expressions over them, `sources` reads FROM with its subqueries, `unions` takes set operations apart, `projection` binds a select list without
 aggregates, `names` gives result columns the names that Spark gives them.
 """

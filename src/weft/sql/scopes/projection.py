@@ -25,6 +25,8 @@ class Projection:
     """Binds the items of one select list."""
 
     rows: Rows
+    named: bool = True
+    """Whether columns without an alias need the name that Spark gives them."""
     aliases: dict[str, Typed] = field(default_factory=dict)
     lateral: set[str] = field(default_factory=set)
     _reads: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -69,7 +71,8 @@ class Projection:
             type_ = self.rows.ask(typed.sql, typer.doubt or item.node)
         reads = tuple(sorted(self._used))
         value = Typed(typed.sql, type_, typed.can_raise, typed.scalar)
-        column = Column(output_name(item, self), type_, value, reads)
+        name = output_name(item, self) if self.named else item.alias or ""
+        column = Column(name, type_, value, reads)
         if item.alias is not None:
             self.aliases[item.alias.lower()] = value
             self._reads[item.alias.lower()] = reads

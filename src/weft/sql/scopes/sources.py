@@ -2,8 +2,9 @@
 
 `Sources` gives the scope that a SELECT's FROM makes, and collects the inputs (streams and tables, a slot
 for every time that one is read) and the conditions of ON, USING, and of the WHERE clauses of subqueries.
-A subquery that only selects, projects or renames is thereby merged into the query that reads it. What
-groups, removes duplicates or limits is not merged.
+A subquery that only selects, projects or renames is thereby merged into the query that reads it, and so is
+one branch of a union (`unions`). Where a subquery removes duplicates this is noted, and they are not
+removed there: it must not matter, or be made up for, above. What groups or limits is not merged.
 
 ON sees what stands before it in FROM, and nothing behind. USING and NATURAL show each
 pair of joined columns once, in front. A common table expression is bound anew wherever it is read.
@@ -19,11 +20,19 @@ from weft.algebra.query import Field
 from weft.sql.fallback import Unshared
 from weft.sql.reading import syntax
 from weft.sql.reading.source import Source
-from weft.sql.reading.syntax import Definition, FromPart, Join, Select, SyntaxNode
+from weft.sql.reading.syntax import (
+    FromPart,
+    Join,
+    QueryExpression,
+    Select,
+    SetOperation,
+    SyntaxNode,
+)
 from weft.sql.scopes.inputs import Inputs
 from weft.sql.scopes.projection import Projection, aggregates
 from weft.sql.scopes.rows import Rows
 from weft.sql.scopes.scope import Column, Relation, Scope, base_columns
+from weft.sql.scopes.unions import Choices, Columns, Leaf, Leaves, Visible, with_definitions
 from weft.sql.typing.analyzer import Remembering
 from weft.sql.typing.coercion import Typed
 from weft.sql.typing.exact import Exact
@@ -49,11 +58,15 @@ class Condition(NamedTuple):
     clause: str
 
 
-class Visible(NamedTuple):
-    """A common table expression, and those that it can read itself."""
+class Unremoved(NamedTuple):
+    """A subquery that removes duplicates, read as if it did not."""
 
-    definition: Definition
-    visible: Mapping[str, Visible]
+    key: tuple[int, int]
+    """Its token and the number of the set: equal for branches of one UNION."""
+    values: frozenset[str]
+    """The values of its columns, as SQL over the inputs."""
+    slots: range
+    """The inputs that it reads."""
 
 
 @dataclass(slots=True)
@@ -73,12 +86,15 @@ class Sources:
     crossed: list[tuple[int, int]] = field(default_factory=list)
     """Inputs that CROSS JOIN connects on purpose."""
     base: list[Field] = field(default_factory=list)
+    choices: Choices | None = None
+    """Which branches of unions are read; None: unions have no shared form."""
+    unremoved: list[Unremoved] = field(default_factory=list)
+    shown: frozenset[str] = frozenset()
+    """The values of the result columns, as SQL over the inputs."""
 
     def rows(self, select: Select, visible: Mapping[str, Visible]) -> Rows:
         """The rows that a SELECT reads, before its own WHERE, which is added to the conditions."""
-        for definition in select.definitions:
-            visible = {**visible, definition.name.lower(): Visible(definition, visible)}
-        rows = self._over(self._part(select.source, visible))
+        rows = self._over(self._part(select.source, with_definitions(select, visible)))
         if select.where is not None:
             self.conditions.append(Condition(rows, select.where, "WHERE"))
         return rows
@@ -116,19 +132,54 @@ class Sources:
         relation = Relation(alias.lower(), columns)
         return Scope((relation,), columns, ())
 
+    def leaves(self, query: QueryExpression, visible: Mapping[str, Visible]) -> list[Leaf]:
+        """The SELECTs that a query consists of."""
+        known = self.choices.known if self.choices is not None else {}
+
+        def columns(select: Select, visible: Mapping[str, Visible], named: bool) -> Columns:
+            apart = Sources(self.source, self.inputs, self.analyzer, self.ansi, self.exact)
+            apart.choices = Choices(known)
+            return Projection(apart.rows(select, visible), named).columns(select.items)
+
+        if id(query) not in known:
+            known[id(query)] = Leaves(self.source, self.analyzer, columns).of(query, visible)
+        return known[id(query)]
+
+    def _leaf(self, query: QueryExpression, visible: Mapping[str, Visible]) -> Leaf:
+        """The SELECT that stands for a subquery: itself, or the chosen branch of a union."""
+        if isinstance(query, SetOperation) and self.choices is None:
+            raise Unshared(f"{query.words} below GROUP BY has no shared form", query.at)
+        leaves = self.leaves(query, visible)
+        return leaves[0] if self.choices is None else self.choices.take(leaves)
+
     def _derived(
-        self, part: syntax.Relation, query: Select, alias: str, visible: Mapping[str, Visible]
+        self,
+        part: syntax.Relation,
+        expression: QueryExpression,
+        alias: str,
+        visible: Mapping[str, Visible],
     ) -> Scope:
+        leaf = self._leaf(expression, visible)
+        query = leaf.select
         if aggregates(query):
             raise Unshared(
                 "a subquery that groups or aggregates has no shared form",
                 part.at,
                 "register it as a query of its own",
             )
-        if query.distinct_at is not None:
-            raise Unshared("SELECT DISTINCT in a subquery has no shared form", query.distinct_at)
-        rows = self.rows(query, visible)
-        columns = tuple(column for column, _ in Projection(rows).columns(query.items))
+        if leaf.distinct_in is not None and self.exact is None:
+            raise Unshared(
+                "SELECT DISTINCT in a subquery has no shared form", query.distinct_at or 0
+            )
+        first = len(self.read)
+        rows = self.rows(query, leaf.visible)
+        projection = Projection(rows, named=not leaf.names)
+        selected = [column for column, _ in projection.columns(query.items)]
+        columns = tuple(leaf.shaped(selected, self.exact))
+        if leaf.distinct_in is not None:
+            values = frozenset(column.value.sql for column in columns)
+            slots = range(first, len(self.read))
+            self.unremoved.append(Unremoved((part.at, leaf.distinct_in), values, slots))
         scope = Scope((Relation(alias.lower(), columns),), columns, ())
         return self._renamed(scope, part)
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from weft.algebra.network.plan import NetworkPlan
 from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
 from weft.kernel.network import Limits, Program
@@ -92,12 +91,11 @@ class LaneComputing:
         lanes: Lanes,
         work: StepWork,
         log: StreamLog,
-        plan: NetworkPlan,
         program: Program,
         sequence: int,
     ) -> None:
         self._lanes, self._work, self._log = lanes, work, log
-        self._plan, self._program, self._sequence = plan, program, sequence
+        self._program, self._sequence = program, sequence
         sink = lanes.sink
         self._store = sink if isinstance(sink, ResultStore) else None
         self._handoff = f"{log.folder('handoff')}/{work.name}-{work.attempt}"
@@ -126,6 +124,7 @@ class LaneComputing:
             results, families = self._delivered(step.written.results)
         written = step.written
         buckets = [*old, *built, *written.buckets]
+        step.counters.add_unions(self._program)
         return NetworkOutcome(
             families,
             written.history,
@@ -175,12 +174,12 @@ class LaneComputing:
         failures: dict[str, QueryFailure] = {}
         shown = ShownRows(around, self._log, "spark")
         for entry in step.written.raw:
-            query = self._plan.query_by_id[entry["query"]]
+            output = self._program.outputs[entry["output"]]
             rows = self._log.storage.read_table(entry["name"])
             try:
-                shown.add(query, projected_by_spark(self._work.spark, query, rows))
+                shown.add(output, projected_by_spark(self._work.spark, output.query, rows))
             except PySparkException as error:
-                failures[query.id] = failure_of(error)
+                failures[output.query.id] = failure_of(error)
         step.take(shown.close())
         if failures:
             raise StepFailed(failures)

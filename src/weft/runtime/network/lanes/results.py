@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from weft.algebra.network.query import JoinQuery
 from weft.kernel.network.buckets import BUCKET, hash_buckets
-from weft.kernel.network.distinct import row_hashes, unseen
+from weft.kernel.network.distinct import normal, row_hashes, unseen
+from weft.kernel.network.output import Output as Shown
 from weft.kernel.network.passing import Passage
 from weft.kernel.network.program import Program
 from weft.kernel.network.state import EMITTED
@@ -25,6 +26,9 @@ from weft.runtime.network.lanes.stage import Surroundings
 from weft.runtime.network.projection import labelled
 from weft.runtime.sinks.store import ResultStore
 from weft.runtime.tasks import Output
+
+MEMORY = "#memory"
+"""The column that says which DISTINCT a row is for."""
 
 
 class ShownRows:
@@ -43,21 +47,20 @@ class ShownRows:
 
     def take(self, program: Program, passage: Passage) -> None:
         """Take over what a passage has shown."""
-        for query_id, tables in passage.results.items():
-            query = program.outputs[query_id].query
+        for name, tables in passage.results.items():
             for table in tables:
-                self.add(query, table)
-        for query_id, tables in passage.raw.items():
-            self._add_raw(query_id, tables)
+                self.add(program.outputs[name], table)
+        for name, tables in passage.raw.items():
+            self._add_raw(name, tables)
         passage.results.clear()
         passage.raw.clear()
 
-    def add(self, query: JoinQuery, rows: pa.Table) -> None:
-        """Rows of a query in its output columns."""
-        if query.distinct:
-            self._add_distinct(query, rows)
+    def add(self, shown: Shown, rows: pa.Table) -> None:
+        """Rows in the columns of their query."""
+        if shown.memory is not None:
+            self._add_distinct(shown.query, shown.memory, rows)
         else:
-            self.add_labelled(family(query.output_types), labelled(query, rows))
+            self.add_labelled(family(shown.query.output_types), labelled(shown.query, rows))
 
     def add_labelled(self, name: str, table: pa.Table) -> None:
         """Rows as their result family stores them."""
@@ -82,12 +85,13 @@ class ShownRows:
         self._files += 1
         return self._files
 
-    def _add_distinct(self, query: JoinQuery, rows: pa.Table) -> None:
+    def _add_distinct(self, query: JoinQuery, memory: str, rows: pa.Table) -> None:
         name = family(query.output_types)
         hashes = pa.array(row_hashes(rows), pa.binary(16))
         chosen = pa.array(unseen(hashes, ()))
-        rows, hashes = labelled(query, rows).take(chosen), hashes.take(chosen)
-        table = rows.append_column(EMITTED, hashes)
+        rows, hashes = labelled(query, normal(rows)).take(chosen), hashes.take(chosen)
+        memories = pa.repeat(pa.scalar(memory, pa.string()), rows.num_rows)
+        table = rows.append_column(MEMORY, memories).append_column(EMITTED, hashes)
         table = table.append_column(BUCKET, pa.array(hash_buckets(hashes)))
         if name not in self._distinct:
             target = f"{self._handoff}/distinct-{name}-{self._suffix}"
@@ -95,10 +99,10 @@ class ShownRows:
             self._distinct[name] = PieceFiles(self._storage, target, buffer)
         self._distinct[name].add(table, {"family": name})
 
-    def _add_raw(self, query_id: str, tables: Iterable[pa.Table]) -> None:
+    def _add_raw(self, output: str, tables: Iterable[pa.Table]) -> None:
         name = f"{self._handoff}/raw-{self._suffix}-{self._next()}.parquet"
         entry = self._storage.write_table(name, pa.concat_tables(tables))
-        self._outputs.append(("raw", {**entry, "query": query_id}))
+        self._outputs.append(("raw", {**entry, "output": output}))
 
     def close(self) -> list[Output]:
         """What was written."""

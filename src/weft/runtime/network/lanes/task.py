@@ -25,13 +25,12 @@ from weft.kernel.network.program import Input, PhysicalNode
 from weft.kernel.network.rows import TableRows
 from weft.kernel.network.state import EMITTED
 from weft.kernel.network.step import stored_rows
-from weft.kernel.windows.results import QUERY_COLUMN
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.network.history import row_pieces
 from weft.runtime.network.lanes.bucket_files import InputPieces, input_key, tables_in
 from weft.runtime.network.lanes.node_rows import NodeRows
-from weft.runtime.network.lanes.results import ShownRows
+from weft.runtime.network.lanes.results import MEMORY, ShownRows
 from weft.runtime.network.lanes.stage import Stage, decoded
 from weft.runtime.tasks import Output
 
@@ -161,21 +160,21 @@ class Task:
 
     def _show_new(self, name: str, rows: pa.Table, part: int) -> None:
         """Show the rows of a result family that their queries have not shown before."""
-        for query in pc.unique(rows.column(QUERY_COLUMN)).to_pylist():
-            of_query = rows.filter(pc.equal(rows.column(QUERY_COLUMN), query))
-            hashes = of_query.column(EMITTED).combine_chunks()
-            chosen = unseen(hashes, self._hashes_of(query))
+        for memory in pc.unique(rows.column(MEMORY)).to_pylist():
+            remembered = rows.filter(pc.equal(rows.column(MEMORY), memory))
+            hashes = remembered.column(EMITTED).combine_chunks()
+            chosen = unseen(hashes, self._hashes_of(memory))
             if not len(chosen):
                 continue
-            new = of_query.take(pa.array(chosen))
-            self._shown.add_labelled(name, new.drop_columns([EMITTED]))
+            new = remembered.take(pa.array(chosen))
+            self._shown.add_labelled(name, new.drop_columns([MEMORY, EMITTED]))
             folder = f"{self._log.folder('state')}/{self._around.folder}"
-            file = f"{folder}/{query}-{self._suffix}-{part}.parquet"
+            file = f"{folder}/{memory}-{self._suffix}-{part}.parquet"
             entry = self._storage.write_table(file, new.select([EMITTED]))
-            self._outputs.append(("history", {**entry, "distinct": query}))
+            self._outputs.append(("history", {**entry, "distinct": memory}))
 
-    def _hashes_of(self, query: str) -> Iterator[pa.Array]:
+    def _hashes_of(self, memory: str) -> Iterator[pa.Array]:
         for entry in self._stage.old:
-            if entry["distinct"] == query:
+            if entry["distinct"] == memory:
                 for table in row_pieces(self._storage, entry, _LARGE_HASHES):
                     yield table.column(EMITTED).combine_chunks()

@@ -1,0 +1,77 @@
+"""A query of several filters and joins, whose rows are put together: UNION ALL and UNION.
+
+Its *branches* are join queries with equal column names and types. They have the id of the whole. The inputs
+of the whole are those of its branches, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from weft.algebra.network.query import JoinInput, JoinQuery
+from weft.algebra.predicates.slots import column_name, plain_name, slot_of
+from weft.algebra.query import OutputColumn
+from weft.algebra.types import SqlType
+
+
+@dataclass(frozen=True)
+class SetQuery:
+    """The rows of all branches, in any order."""
+
+    id: str
+    name: str
+    sql: str
+    branches: tuple[JoinQuery, ...]
+    distinct_in: tuple[int | None, ...]
+    """For every branch the number of the set that its rows go to: a set shows equal rows once. None:
+    all rows of the branch are shown. The numbers begin with 0."""
+
+    def __post_init__(self) -> None:
+        if any(branch.id != self.id for branch in self.branches):
+            named = tuple(replace(branch, id=self.id) for branch in self.branches)
+            object.__setattr__(self, "branches", named)
+
+    @property
+    def inputs(self) -> tuple[JoinInput, ...]:
+        return tuple(entry for branch in self.branches for entry in branch.inputs)
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        """The result columns. Their values are those of the first branch."""
+        return self.branches[0].columns
+
+    @property
+    def output_types(self) -> tuple[SqlType, ...]:
+        return self.branches[0].output_types
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that the query reads, each once."""
+        return tuple(dict.fromkeys(entry.relation for entry in self.inputs))
+
+    def columns_of(self, relation: str) -> frozenset[str]:
+        """The columns of a relation that the query reads."""
+        return frozenset().union(*(branch.columns_of(relation) for branch in self.branches))
+
+    @cached_property
+    def output_names(self) -> frozenset[str]:
+        """The columns that its result columns are made of, as `slot.column` over all inputs."""
+        return frozenset(
+            column_name(slot_of(name) + first, plain_name(name))
+            for first, branch in placed(self)
+            for name in branch.output_names
+        )
+
+
+NetworkQuery = JoinQuery | SetQuery
+"""A query that the network computes."""
+
+
+def placed(query: NetworkQuery) -> Iterator[tuple[int, JoinQuery]]:
+    """The branches of a query, each with the place of its first input among those of the whole."""
+    first = 0
+    for branch in query.branches:
+        yield first, branch
+        first += len(branch.inputs)
