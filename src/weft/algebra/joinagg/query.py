@@ -1,0 +1,74 @@
+"""An aggregation join after binding: windows over inputs, their join, and a grouped aggregation of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from weft.algebra.aggregate import Aggregate, lift
+from weft.algebra.joinagg.windows import InputWindow
+from weft.algebra.network.bits import Bit
+from weft.algebra.partial import COUNT_STAR, Partial
+from weft.algebra.predicates import PredicateSet
+from weft.algebra.query import OutputColumn
+from weft.algebra.scalar import Expression, Scalar
+from weft.algebra.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationInput:
+    """An input of an aggregation join. Its slot is its place among the query's inputs."""
+
+    relation: str
+    alias: str
+    window: InputWindow | None
+    """None: a table."""
+    predicate: Expression | None
+    """The selection: all conditions that read this input alone, over its own columns."""
+    attributes: tuple[Bit, ...]
+    """What the join, the groups and later conditions read of it: by these an early aggregation groups
+    (AggJoin, rule 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedAggregate:
+    """An aggregate over the joined rows. Its argument and filter read the columns of one input;
+    None: count(*)."""
+
+    aggregate: Aggregate
+    slot: int | None
+
+    def partials(self, time: str) -> tuple[Partial, ...]:
+        """What it needs of its input's rows; `time` is the input's event time in microseconds."""
+        return (COUNT_STAR,) if self.slot is None else lift(self.aggregate, time, None)
+
+
+@dataclass(frozen=True)
+class AggregationJoin:
+    """`SELECT … FROM inputs [windows] WHERE … GROUP BY keys`, evaluated at the multiples of `step`.
+
+    `predicates` are the conditions between several inputs, and `keys` the grouping expressions, over columns
+    `slot.attribute`. HAVING and the output columns read `k0…`, `a0…` and `at`.
+    """
+
+    id: str
+    name: str
+    sql: str
+    inputs: tuple[AggregationInput, ...]
+    predicates: PredicateSet
+    keys: tuple[Scalar, ...]
+    aggregates: tuple[JoinedAggregate, ...]
+    having: Scalar | None
+    columns: tuple[OutputColumn, ...]
+    step: int
+    changes: bool = False
+    """Whether it emits changed and removed groups instead of the whole result of every instant."""
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that the query reads, each once, in the order of FROM."""
+        return tuple(dict.fromkeys(entry.relation for entry in self.inputs))
+
+    @property
+    def output_types(self) -> tuple[SqlType, ...]:
+        return tuple(column.type for column in self.columns)

@@ -1,0 +1,6 @@
+"""Aggregation joins over aggregation sets: entries in, result rows at instants out.
+
+`entries` holds the aggregates of one input by key, with the instants at which they count, and gives the contents of the input
+at instants. `join` is the AS join of these contents, `grouping` aggregates what it gives, `scaling` is the
+coalescing rule, `evaluation` puts them together for one query, `changes` compares instants.
+"""
