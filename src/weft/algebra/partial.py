@@ -59,6 +59,29 @@ class Partial:
     def name(self) -> str:
         return _name(self.lift, self.type)
 
+    @property
+    def arrays(self) -> tuple[SqlType, ...]:
+        """The types of the arrays that hold it in memory (`kernel/columns/partial_columns`)."""
+        return _ARRAYS.get(self.combine.name, (self.type,))
+
+    @property
+    def packed_type(self) -> SqlType:
+        """The type of a column that holds these arrays as they are: a struct.
+
+        >>> COUNT_STAR.packed_type
+        'struct<v0:bigint>'
+        """
+        return f"struct<{','.join(f'v{i}:{type_}' for i, type_ in enumerate(self.arrays))}>"
+
+
+_ARRAYS: Final[dict[str, tuple[SqlType, ...]]] = {
+    "add": ("bigint",),
+    "add_wide": ("bigint",) * 2,
+    "add_decimal": ("bigint",) * 5,
+    "add_float": ("double",),
+    "moments": ("double",) * 3,
+}
+
 
 @cache
 def _name(lift: str, type_: SqlType) -> str:

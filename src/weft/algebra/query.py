@@ -44,6 +44,8 @@ class Query:
     having: Scalar | None
     columns: tuple[OutputColumn, ...]
     bounds: SqlType = TIMESTAMP
+    publishes: bool = False
+    """Whether its rows are partials that the stream publishes to followers, and not results."""
 
     @property
     def counts_rows(self) -> bool:

@@ -14,9 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.algebra.aggregate import Aggregate, result_type
-from weft.algebra.joinagg.query import AggregationInput, AggregationJoin, JoinedAggregate
+from weft.algebra.joinagg.query import (
+    AggregationInput,
+    AggregationJoin,
+    Attribute,
+    JoinedAggregate,
+)
 from weft.algebra.joinagg.windows import InputWindow
-from weft.algebra.network.bits import Bit
 from weft.algebra.partial import Partial
 from weft.algebra.predicates.canonical import predicate_set
 from weft.algebra.scalar import Call, Expression, Ref
@@ -69,7 +73,10 @@ def query_of(
     windows: list[InputWindow | None], slots: list[int | None], functions: list[str], keys: set[int]
 ) -> AggregationJoin:
     """Inputs in a chain of equal join attributes, grouped by those whose slots are in `keys`."""
-    attributes = (Bit("j", "`j`", "int"), Bit("g", "`g`", "string"))
+    attributes = tuple(
+        Attribute(name, Expression(f"`{name}`", type_, (name,)))
+        for name, type_ in (("j", "int"), ("g", "string"))
+    )
     inputs = tuple(
         AggregationInput(f"s{i}", f"s{i}", w, None, attributes) for i, w in enumerate(windows)
     )

@@ -7,12 +7,19 @@ from functools import cached_property
 
 from weft.algebra.aggregate import Aggregate, lift
 from weft.algebra.joinagg.windows import InputWindow
-from weft.algebra.network.bits import Bit
 from weft.algebra.partial import COUNT_STAR, Partial
 from weft.algebra.predicates import PredicateSet
 from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import Expression, Scalar
 from weft.algebra.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A value of an input's row: a name, and the expression over the input's own columns."""
+
+    name: str
+    value: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +32,7 @@ class AggregationInput:
     """None: a table."""
     predicate: Expression | None
     """The selection: all conditions that read this input alone, over its own columns."""
-    attributes: tuple[Bit, ...]
+    attributes: tuple[Attribute, ...]
     """What the join, the groups and later conditions read of it: by these an early aggregation groups
     (AggJoin, rule 1)."""
 

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from weft.algebra.partial import SKETCHES, Partial
 from weft.kernel.columns.arrow import arrow_type
-from weft.kernel.columns.codes import Extremes, missing_code
+from weft.kernel.columns.codes import Extremes, missing_code, to_arrow
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.sketches import sketch_column
 
@@ -50,6 +50,32 @@ def load(partial: Partial, column: pa.Array) -> Stored:
     if name in SKETCHES:
         return (sketch_column.from_arrow(name, column.cast(arrow_type(partial.type))),)
     return (Extremes.of(column.cast(arrow_type(partial.type)), missing_code(name)),)
+
+
+def packed(partial: Partial, stored: Stored) -> pa.Array:
+    """The arrays of a column as they are, in one Arrow array."""
+    type_ = arrow_type(partial.packed_type)
+    arrays = [
+        _to_arrow(values).cast(field.type) for values, field in zip(stored, type_, strict=True)
+    ]
+    return pa.StructArray.from_arrays(arrays, fields=list(type_))
+
+
+def unpacked(partial: Partial, column: pa.Array) -> Stored:
+    """The arrays of a packed column."""
+    fields = [column.field(index) for index in range(column.type.num_fields)]
+    name = partial.combine.name
+    if name in SKETCHES:
+        return (sketch_column.from_arrow(name, fields[0]),)
+    if name in ("min", "max"):
+        return (Extremes.of(fields[0], missing_code(name)),)
+    return tuple(values.to_numpy(zero_copy_only=False) for values in fields)
+
+
+def _to_arrow(values: Any) -> pa.Array:
+    if isinstance(values, np.ndarray):
+        return pa.array(values)
+    return to_arrow(values) if isinstance(values, (Extremes, pa.Array)) else values.to_arrow()
 
 
 def absent(partial: Partial, length: int) -> Stored:

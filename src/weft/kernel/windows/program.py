@@ -58,8 +58,13 @@ class Shape:
         return self.queries[0].bounds
 
     @property
+    def publishes(self) -> bool:
+        """Whether its rows are partials for followers, and not results."""
+        return self.queries[0].publishes
+
+    @property
     def family(self) -> str:
-        return family(self.types)
+        return published_family(self.types) if self.publishes else family(self.types)
 
     @property
     def native(self) -> bool:
@@ -124,11 +129,18 @@ class Program:
 
 
 SKETCHED = "#sketches"
+PUBLISHED_FAMILY = "p_"
+"""How families begin whose rows are published to followers, and given to no sink."""
 
 
 def family(types: Iterable[SqlType]) -> str:
     """The name of the result family of queries with these output types."""
     return "f_" + digest(tuple(types))
+
+
+def published_family(types: Iterable[SqlType]) -> str:
+    """The name for queries with these output types whose rows are published."""
+    return PUBLISHED_FAMILY + digest(tuple(types))
 
 
 def compile_program(plan: SharedPlan) -> Program:
@@ -264,7 +276,7 @@ def _shapes(queries: list[Query], fragments: Fragments | None, pools: _Pools) ->
             _inputs(query, aggregate, fragments, pools) for aggregate in query.aggregates
         )
         outputs = tuple(column.value for column in query.columns)
-        key = (query.aggregates, query.having, outputs, own_inputs)
+        key = (query.aggregates, query.having, outputs, own_inputs, query.publishes)
         members.setdefault(key, []).append(query)
         inputs[key] = own_inputs
     return tuple(_shape(alike, inputs[key]) for key, alike in members.items())

@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from weft.algebra.aggregate import Aggregate
+from weft.algebra.partial import Partial
 from weft.algebra.scalar import Ref, Scalar, walk
 from weft.algebra.types import BIGINT, decimal_parameters
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
+from weft.kernel.columns.partial_columns import Stored, packed
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.fragments.state import KEY_MASK
 from weft.kernel.windows import scalar
@@ -121,6 +123,8 @@ class ShapeRows:
         if isinstance(inputs, DistinctCount):
             return distinct_counts(self.distinct(inputs), self.due, pairs, self.members)
         combined = [self.view.combiner.over(p, pairs.low, pairs.high) for p in inputs]
+        if self.shape.publishes:
+            return _published(inputs, combined)
         try:
             return lower(self.shape.aggregates[index], combined, ansi=self.ansi)
         except QueryFailure as failure:
@@ -144,6 +148,12 @@ class ShapeRows:
                 except QueryFailure as cause:
                     failures[query.id] = cause
         return failures
+
+
+def _published(inputs: Sequence[Partial], combined: Sequence[Stored]) -> pa.Array:
+    """The partials of an aggregate, not lowered: what a follower combines further."""
+    arrays = [packed(p, stored) for p, stored in zip(inputs, combined, strict=True)]
+    return pa.StructArray.from_arrays(arrays, [f"p{index}" for index in range(len(arrays))])
 
 
 def references(scalars: Iterable[Scalar]) -> set[str]:
