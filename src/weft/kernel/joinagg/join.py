@@ -22,7 +22,7 @@ from weft.kernel.columns.operations import Array
 from weft.kernel.columns.sorting import ordered
 from weft.kernel.joinagg.entries import Contents
 from weft.kernel.network.conditions import Compiler, Conditions, Evaluation
-from weft.kernel.network.keys import Key, KeySide, equalities, equality_key, key_values
+from weft.kernel.network.joins.keys import Key, KeySide, equalities, equality_key, key_values
 
 BLOCK = 1 << 20
 """Candidates that are joined at once."""
