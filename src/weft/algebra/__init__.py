@@ -4,6 +4,7 @@
 - aggregates: `aggregate`, and `partial`, what a fragment carries for them;
 - queries and plans: `window`, `query`, `signature`, `plan`; `nodes/` what stands between queries and the nodes
   of a plan; `numbered` a stream as row windows see it; `network/` join queries and their network;
+  `joinagg/` aggregation joins and the sets that they join;
 - how values are kept: `codec` writes them as JSON, `stored` has the names under which they are stored,
   `frozen` a mapping that nobody can change, and hashes that are computed once.
 

@@ -7,7 +7,7 @@ groups together, so memory holds groups, not joined entries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,7 +36,7 @@ class Groups:
 
     instants: Array
     codes: Array
-    partials: dict[tuple[Slot, str], Stored]
+    partials: Mapping[tuple[Slot, str], Stored]
 
 
 @dataclass
@@ -144,7 +144,7 @@ def _of_block(slot: Slot, partial: Partial, joined: Joined, copies: _Copies) -> 
 def _grouped(
     instants: Array,
     codes: Array,
-    columns: dict[tuple[Slot, str], Stored],
+    columns: Mapping[tuple[Slot, str], Stored],
     partials: Sequence[tuple[Slot, Partial]],
 ) -> Groups:
     distinct, places = np.unique(instants, return_inverse=True)
