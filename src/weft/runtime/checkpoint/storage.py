@@ -24,6 +24,7 @@ from pyarrow import fs
 from weft.errors import CheckpointError
 
 _CHUNK = 1 << 20
+_MOST_FOLDERS = 10_000
 
 
 class Storage:
@@ -40,6 +41,8 @@ class Storage:
             self.filesystem, self.root = fs.LocalFileSystem(), path
             self.uri = path
             self.local = True
+        self._durable: set[str] = set()
+        """Folders whose own names are on disk, and those of all folders above them."""
 
     def path(self, name: str) -> str:
         """The file's path as `pyarrow.fs` takes it."""
@@ -191,7 +194,15 @@ class Storage:
         return temporary
 
     def _sync_parent(self, name: str) -> None:
-        self._sync(self.path(name).rsplit("/", 1)[0])
+        """Make the names in a file's folder durable, and those of the folders above it that are new."""
+        folder = os.path.dirname(self.path(name))
+        self._sync(folder)
+        if len(self._durable) > _MOST_FOLDERS:
+            self._durable.clear()
+        while folder not in self._durable and len(folder) >= len(self.root):
+            self._durable.add(folder)
+            folder = os.path.dirname(folder)
+            self._sync(folder)
 
     @staticmethod
     def _sync(path: str) -> None:

@@ -8,7 +8,6 @@ Other sinks get the rows as those of shared queries, at least once.
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from dataclasses import dataclass
 
@@ -160,6 +159,7 @@ def write_rows(
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     frame = frame.coalesce(max(1, spark.sparkContext.defaultParallelism))
     frame.write.mode("errorifexists").parquet(store.storage.spark_path(folder))
+    store.storage.settle_folder(folder)
     family = folder.rsplit("/", 1)[0]
     entries = []
     for name in store.storage.names(folder):
@@ -173,14 +173,8 @@ def write_rows(
 def _described(store: ResultStore, name: str) -> Entry:
     """The size, checksum and rows of a file that Spark wrote, once it is on disk."""
     storage = store.storage
-    if storage.local:
-        descriptor = os.open(storage.path(name), os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
     metadata = pq.ParquetFile(storage.path(name), filesystem=storage.filesystem).metadata
-    return {**storage.describe(name), "rows": metadata.num_rows}
+    return {**storage.settled(name), "rows": metadata.num_rows}
 
 
 def _remove_orphans(log: FallbackLog, store: ResultStore, owner: str) -> None:
