@@ -140,6 +140,40 @@ def test_windows_of_rows_begin_again_whole(spark: SparkSession, tmp_path: Path) 
     assert handle.complete_from is not None
 
 
+def test_filters_and_joins_go_on_with_the_rows_that_come(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A join sees no row that came before it was resumed. Errors are told by weft, and by nobody else."""
+    w = opened(session(spark), tmp_path)
+    w.register("filtered", f"SELECT v, 10 / (v - {POISON}) AS x FROM s WHERE v > 0")
+    w.register(
+        "joined",
+        f"SELECT a.v AS a, b.v AS b, 10 / (b.v - {POISON}) AS x FROM s a JOIN s b ON a.k = b.k "
+        "AND b.ts > a.ts AND b.ts <= a.ts + INTERVAL 10 SECONDS",
+    )
+    w.register("windows", FAILING["its aggregate"])
+    w.register("alone", f"SELECT transform(array(v), x -> 10 / (x - {POISON})) AS x FROM s")
+    names = ("filtered", "joined", "windows", "alone")
+    run = w.start()
+    try:
+        for number, value in enumerate([1, POISON, 3]):
+            put_rows(tmp_path / "input", number, [(number, "a", value)])
+            run.processAllAvailable()
+        for name in names:
+            assert w.query(name).status == "quarantined", name
+            assert w.query(name).detail.startswith("[DIVIDE_BY_ZERO] Division by zero"), name
+        for name in ("filtered", "joined"):
+            w.resume(name)
+        for number, value in enumerate([4, 5, 6], 3):
+            put_rows(tmp_path / "input", number, [(5 * number - 10, "a", value)])
+            run.processAllAvailable()
+    finally:
+        run.stop()
+    assert [row[0] for row in sorted(rows_of(w, "filtered"))] == [1, 4, 5, 6]
+    assert sorted(row[:2] for row in rows_of(w, "joined")) == [(4, 5), (4, 6), (5, 6)]
+    assert "QueryContextLogger" not in capfd.readouterr().err
+
+
 def test_another_process_resumes_a_fallback_that_goes_on_where_it_failed(
     spark: SparkSession, tmp_path: Path
 ) -> None:

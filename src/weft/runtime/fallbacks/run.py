@@ -25,6 +25,7 @@ from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.batches import Batches
 from weft.runtime.fallbacks.log import FallbackLog
 from weft.runtime.protocol.step import answering_spark
+from weft.runtime.quiet import quiet_sql_errors
 from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink
 from weft.runtime.sinks.routes import destination
@@ -82,7 +83,7 @@ class FallbackRun:
 
     def _write(self, rows: DataFrame, batch: int) -> None:
         try:
-            with answering_spark():
+            with answering_spark(), quiet_sql_errors():
                 self._batches.write(rows, batch)
         except Exception as error:
             self._cause = error

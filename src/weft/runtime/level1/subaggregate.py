@@ -25,6 +25,7 @@ from weft.runtime.level1.fragments import LATE_ROWS, MAX_EVENT, fragments, is_la
 from weft.runtime.level1.quarantine import can_raise, culprits
 from weft.runtime.level1.tree import write_below, write_first
 from weft.runtime.protocol.step import StepFailed, StepWork
+from weft.runtime.quiet import quiet_sql_errors
 from weft.runtime.sessions import keep_microseconds
 
 _SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
@@ -59,7 +60,8 @@ def subaggregate(
         return fragments(observed if node.id == first else rows, node, plan.stream, counts)
 
     try:
-        files = write_first(work, log, plan, lanes, from_rows)
+        with quiet_sql_errors():
+            files = write_first(work, log, plan, lanes, from_rows)
         if counting is not None:
             work.counted = _counts_in_fragments(log, files, counting)
         elif observation is not None and plan.nodes:

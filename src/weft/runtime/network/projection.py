@@ -25,6 +25,7 @@ from weft.kernel.network.state import emitted_table
 from weft.kernel.windows.program import family
 from weft.kernel.windows.results import family_schema
 from weft.runtime.frames import failure_of, frame_of
+from weft.runtime.quiet import quiet_sql_errors
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def finished(spark: SparkSession, compiled: Program, outcome: Outcome) -> Finish
     return Finished(families, shown, FrozenMapping(emitted), failures)
 
 
+@quiet_sql_errors()
 def projected_by_spark(spark: SparkSession, query: JoinQuery, rows: pa.Table) -> pa.Table:
     """The output columns of a query, of rows that the kernel left to Spark."""
     outputs = [

@@ -13,6 +13,7 @@ from weft.kernel.failure import QueryFailure
 from weft.kernel.windows.program import Shape
 from weft.kernel.windows.results import QUERY_COLUMN, output_names
 from weft.runtime.frames import failure_of, frame_of
+from weft.runtime.quiet import quiet_sql_errors
 
 
 def project(
@@ -34,6 +35,7 @@ def project(
     return pa.concat_tables(tables) if tables else _empty(shape), failures
 
 
+@quiet_sql_errors()
 def _project(spark: SparkSession, shape: Shape, raw: pa.Table) -> pa.Table:
     frame = frame_of(spark, raw).withColumn(
         "window", F.expr("named_struct('start', window_start, 'end', window_end)")
