@@ -181,13 +181,21 @@ def test_conditions_that_only_spark_evaluates_name_their_columns() -> None:
     }
 
 
-def test_tables_are_inputs_like_streams() -> None:
+def test_beside_several_streams_tables_are_inputs_like_streams() -> None:
     joined = join(
-        "SELECT b.price, p.city FROM bids b JOIN people p ON b.channel = p.name AND p.age > 30",
+        "SELECT b.price, p.city FROM bids b JOIN people p ON b.channel = p.name AND p.age > 30 "
+        "JOIN packets q ON q.size = b.price",
         tables=PEOPLE,
     )
-    assert joined.inputs == (JoinInput("bids", "b"), JoinInput("people", "p"))
-    assert literals(joined.predicates) == ["`0.channel` = `1.name`", "`1.age` >= 31"]
+    assert joined.inputs == (
+        JoinInput("bids", "b"),
+        JoinInput("people", "p"),
+        JoinInput("Packets", "q"),
+    )
+    assert literals(joined.predicates.within({0, 1})) == [
+        "`0.channel` = `1.name`",
+        "`1.age` >= 31",
+    ]
 
 
 def test_conditions_that_never_hold_are_accepted() -> None:

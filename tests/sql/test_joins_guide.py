@@ -30,7 +30,13 @@ STREAMS = {
     for name, columns in (("transfers", TRANSFERS), ("calls", CALLS))
 }
 TABLES = {
-    "accounts": (Field("account", "bigint"), Field("owner", "string"), Field("opened", "date"))
+    "accounts": (
+        Field("account", "bigint"),
+        Field("owner", "string"),
+        Field("opened", "date"),
+        Field("bank", "bigint"),
+    ),
+    "banks": (Field("id", "bigint"), Field("name", "string")),
 }
 EXAMPLES = [
     statement
@@ -80,7 +86,7 @@ def test_the_two_queries_share_as_it_says() -> None:
     network = network_of(queries, tuple(STREAMS.values())).as_version(0, [q.id for q in queries])
     (block,) = re.findall(r"```\n(network: .*?)```", GUIDE, re.DOTALL)
     assert str(explain([], [], network=network)).startswith(block.rstrip())
-    assert len(EXAMPLES) == 6 and len(CASES) >= 10
+    assert len(EXAMPLES) == 8 and len(CASES) >= 10
 
 
 def test_an_inferred_condition_is_there() -> None:

@@ -151,12 +151,7 @@ def pairs(session: Any, queries: list[JoinQuery]) -> Any:
     sides = []
     for slot, alias in enumerate("ab"):
         sides += [f"{alias}.{quote(name)} AS {quote(column_name(slot, name))}" for name in COLUMNS]
-        bits = {
-            bit.name: bit
-            for query in queries
-            for slot in range(len(query.inputs))
-            for bit in bits_of(query.predicates, slot)
-        }
+        bits = {bit.name: bit for query in queries for bit in bits_of(query, "bids")}
         sides += [
             f"{alias}.{quote(name)} AS {quote(column_name(slot, name))}" for name in sorted(bits)
         ]

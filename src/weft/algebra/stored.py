@@ -12,6 +12,7 @@ from typing import Final
 from weft.algebra import codec
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.condition import Bound, Condition, Selection, Values
+from weft.algebra.network.lookup import Lookup
 from weft.algebra.network.plan import Feed, NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinInput, JoinQuery
 from weft.algebra.network.sets import SetQuery
@@ -60,6 +61,7 @@ NAMES: Final[tuple[tuple[str, type], ...]] = (
     # join queries and their network
     ("join-query", JoinQuery),
     ("join-input", JoinInput),
+    ("lookup", Lookup),
     ("linear", Linear),
     ("literal-predicate", LiteralPredicate),
     ("or-predicate", OrPredicate),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
 
+from weft.algebra.network.query import JoinInput
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import TRUE, PredicateSet
 from weft.algebra.query import StreamSchema
@@ -58,7 +59,8 @@ class NetworkPlan:
 
     version: int
     streams: tuple[StreamSchema, ...] = ()
-    """The streams that the queries read. Other relations of the nodes are tables."""
+    """The streams that the queries read, and those with lookups under their own names. Other relations of
+    the nodes are tables."""
     queries: tuple[NetworkQuery, ...] = ()
     nodes: tuple[NetworkNode, ...] = ()
     feeds: tuple[Feed, ...] = ()
@@ -77,6 +79,12 @@ class NetworkPlan:
     @cached_property
     def node_by_id(self) -> dict[str, NetworkNode]:
         return {node.id: node for node in self.nodes}
+
+    @cached_property
+    def looked_up(self) -> dict[str, JoinInput]:
+        """The relations with lookups that the queries read, by their names in the network."""
+        inputs = (entry for query in self.queries for entry in query.inputs)
+        return {entry.source: entry for entry in inputs if entry.lookups}
 
     @cached_property
     def feed_by_query(self) -> dict[str, Feed]:

@@ -5,19 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from weft.algebra.network.lookup import Lookup, columns_read, relation_name, tables_of
 from weft.algebra.predicates import PredicateSet
 from weft.algebra.predicates.slots import names_in, plain_name, slot_of
 from weft.algebra.query import OutputColumn
 from weft.algebra.types import SqlType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JoinInput:
     """A stream or table in FROM. Its slot is its place among the query's inputs."""
 
     relation: str
     alias: str
     """The name by which the query calls it, for people."""
+    lookups: tuple[Lookup, ...] = ()
+    """What its rows get from tables."""
+
+    @cached_property
+    def source(self) -> str:
+        """The relation's name in a network: with lookups it is a relation of its own."""
+        return relation_name(self.relation, self.lookups)
 
 
 @dataclass(frozen=True)
@@ -58,18 +66,22 @@ class JoinQuery:
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """The relations that the query reads, each once, in the order of FROM."""
-        return tuple(dict.fromkeys(entry.relation for entry in self.inputs))
+        """The streams and tables that the query reads, each once: those of FROM in their order, then
+        those of lookups."""
+        tables = (table for entry in self.inputs for table in tables_of(entry.lookups))
+        return tuple(dict.fromkeys([*(entry.relation for entry in self.inputs), *tables]))
 
     @cached_property
     def _columns(self) -> dict[str, frozenset[str]]:
         columns: dict[str, set[str]] = {relation: set() for relation in self.relations}
-        for name in self.names:
-            columns[self.inputs[slot_of(name)].relation].add(plain_name(name))
+        for slot, entry in enumerate(self.inputs):
+            names = {plain_name(name) for name in self.names if slot_of(name) == slot}
+            for relation, column in columns_read(entry.relation, entry.lookups, names):
+                columns[relation].add(column)
         return {relation: frozenset(names) for relation, names in columns.items()}
 
     def columns_of(self, relation: str) -> frozenset[str]:
-        """The columns of a relation that the query reads."""
+        """The columns of a stream or table that the query reads."""
         return self._columns.get(relation, frozenset())
 
     @property

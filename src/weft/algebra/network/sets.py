@@ -48,8 +48,8 @@ class SetQuery:
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """The relations that the query reads, each once."""
-        return tuple(dict.fromkeys(entry.relation for entry in self.inputs))
+        """The streams and tables that the query reads, each once."""
+        return tuple(dict.fromkeys(name for branch in self.branches for name in branch.relations))
 
     def columns_of(self, relation: str) -> frozenset[str]:
         """The columns of a relation that the query reads."""

@@ -20,6 +20,7 @@ from typing import Final
 from weft.algebra.condition import Bound, Interval, Values, constant, constant_sql, is_point
 from weft.algebra.condition.values import ALL, NO_POINT, NOT_NULL, NOTHING, clipped, point
 from weft.algebra.frozen import hashed_once
+from weft.algebra.predicates.slots import Rename, moved_name
 from weft.algebra.predicates.subject import (
     COMPARE,
     DATE,
@@ -28,7 +29,7 @@ from weft.algebra.predicates.subject import (
     Subject,
     is_plain_column,
     is_truth,
-    moved_subject,
+    renamed_subject,
     subject_limits,
     subject_names,
     subject_slots,
@@ -112,7 +113,11 @@ class LiteralPredicate:
 
     def moved(self, slots: Mapping[int, int]) -> LiteralPredicate:
         """The same literal after its slots have moved. No two slots may move to the same one."""
-        subject, sign = moved_subject(self.subject, slots)
+        return self.renamed(lambda name: moved_name(name, slots))
+
+    def renamed(self, rename: Rename) -> LiteralPredicate:
+        """The same literal over columns with other names."""
+        subject, sign = renamed_subject(self.subject, rename)
         return LiteralPredicate(subject, self.values if sign > 0 else negated(self.values))
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from weft.algebra.condition.values import ALL, NOT_NULL, NOTHING, Values, intersection, union
 from weft.algebra.frozen import hashed_once
 from weft.algebra.predicates.literal import LiteralPredicate
+from weft.algebra.predicates.slots import Rename
 from weft.algebra.predicates.subject import (
     COMPARE,
     Linear,
@@ -63,6 +64,11 @@ class OrPredicate:
         """The same OR predicate after its slots have moved, no two of them to the same one."""
         places = tuple([slots[slot] for slot in self._sorted_slots])
         return self if places == self._sorted_slots else _moved(self, places)
+
+    def renamed(self, rename: Rename) -> OrPredicate:
+        """The same OR predicate over columns with other names."""
+        literals = [literal.renamed(rename) for literal in self.literals]
+        return OrPredicate(tuple(sorted(literals, key=lambda literal: literal.sql)))
 
 
 @lru_cache(maxsize=_REMEMBERED_PAIRS)
@@ -188,6 +194,11 @@ class PredicateSet:
         """The same predicates after their slots have moved, no two of them to the same one. What they
         imply does not change, so it is enough to sort them again."""
         predicates = [predicate.moved(slots) for predicate in self.predicates]
+        return PredicateSet(tuple(sorted(predicates, key=lambda predicate: predicate.sql)))
+
+    def renamed(self, rename: Rename) -> PredicateSet:
+        """The same predicates over columns with other names."""
+        predicates = [predicate.renamed(rename) for predicate in self.predicates]
         return PredicateSet(tuple(sorted(predicates, key=lambda predicate: predicate.sql)))
 
     def __and__(self, other: PredicateSet) -> PredicateSet:

@@ -7,7 +7,7 @@ parent, then those of its right parent. These are ARGUS' standard table aliases.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from weft.algebra.query import quote
@@ -17,6 +17,8 @@ _QUOTED: Final = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?P<name>(?:[^`]|``)*)`""", re.DOTALL
 )
 """A string or a quoted name in Spark SQL text."""
+Rename = Callable[[str], str]
+"""Gives a column another name. No two columns may get the same one."""
 
 
 def column_name(slot: int, column: str) -> str:
@@ -73,9 +75,14 @@ def moved_name(name: str, slots: Mapping[int, int]) -> str:
 
 def moved(scalar: Scalar, slots: Mapping[int, int]) -> Scalar:
     """The same expression after its slots have moved. No two slots may move to the same one."""
+    return renamed_by(scalar, lambda name: moved_name(name, slots))
+
+
+def renamed_by(scalar: Scalar, rename: Rename) -> Scalar:
+    """The same expression over columns that a function names."""
     if isinstance(scalar, Literal):
         return scalar
-    return renamed(scalar, {name: moved_name(name, slots) for name in names_in(scalar)})
+    return renamed(scalar, {name: rename(name) for name in names_in(scalar)})
 
 
 def renamed(scalar: Scalar, names: Mapping[str, str]) -> Scalar:

@@ -12,13 +12,12 @@ cannot be moved to one side (strings, floats) are `Call("compare", (left, right)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from weft.algebra.condition.constants import limits
-from weft.algebra.predicates.slots import moved, moved_name, names_in, slot_of
+from weft.algebra.predicates.slots import Rename, names_in, renamed_by, slot_of
 from weft.algebra.query import quote
 from weft.algebra.scalar import Call, Ref, Scalar, quoted_sql
 from weft.algebra.types import (
@@ -85,10 +84,10 @@ class Linear:
             low, high = low + min(ends), high + max(ends)
         return low, high
 
-    def moved(self, slots: Mapping[int, int]) -> tuple[Linear, int]:
-        """The same sum after its slots have moved, and 1, or -1 if its sign has changed."""
+    def renamed(self, rename: Rename) -> tuple[Linear, int]:
+        """The same sum of columns with other names, and 1, or -1 if its sign has changed."""
         terms = sorted(
-            ((factor, Ref(moved_name(ref.name, slots), ref.type)) for factor, ref in self.terms),
+            ((factor, Ref(rename(ref.name), ref.type)) for factor, ref in self.terms),
             key=lambda term: term[1].name,
         )
         if terms[0][0] > 0:
@@ -200,14 +199,14 @@ def subject_sql(subject: Subject) -> str:
     return quoted_sql(subject)
 
 
-def moved_subject(subject: Subject, slots: Mapping[int, int]) -> tuple[Subject, int]:
-    """The same subject after its slots have moved, and -1 if its values have changed their sign."""
+def renamed_subject(subject: Subject, rename: Rename) -> tuple[Subject, int]:
+    """The same subject over columns with other names, and -1 if its values have changed their sign."""
     if isinstance(subject, Linear):
-        return subject.moved(slots)
+        return subject.renamed(rename)
     if isinstance(subject, Call) and subject.operator == COMPARE:
-        left, right = (moved(side, slots) for side in subject.arguments)
+        left, right = (renamed_by(side, rename) for side in subject.arguments)
         return comparison_subject(left, right)
-    return ordered(moved(subject, slots)), 1
+    return ordered(renamed_by(subject, rename)), 1
 
 
 def is_plain_column(subject: Subject) -> bool:

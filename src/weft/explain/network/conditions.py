@@ -98,7 +98,7 @@ def column_text(name: str, names: Sequence[str]) -> str:
     ('f2.amount', 'amount')
     """
     slot, column = names[slot_of(name)], plain_name(name)
-    column = column if column.isidentifier() else quote(column)
+    column = column if all(map(str.isidentifier, column.split("."))) else quote(column)
     return f"{slot}.{column}" if slot else column
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery
-from weft.explain.network.conditions import conditions, scalar_text
+from weft.algebra.predicates.slots import column_name, slot_of
+from weft.explain.network.lookups import lookup_lines, of_query
 from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
 
 
@@ -16,7 +17,12 @@ def network_document(view: NetworkView) -> dict[str, Any]:
     body: dict[str, Any] = {
         "plan_version": view.plan.version,
         "relations": [
-            {"name": node.node.relations[0], "label": node.label, "stream": node.is_stream}
+            {
+                "name": node.relation,
+                "label": node.label,
+                "stream": node.is_stream,
+                "lookups": [" ".join(line) for line in node.lookup_lines],
+            }
             for node in view.nodes
             if node.node.kind == "source"
         ],
@@ -49,7 +55,9 @@ def _node(view: NetworkView, node: NetworkNodeView) -> dict[str, Any]:
         "conditions": list(node.conditions),
         "level": node.node.level,
         "sequence": node.node.sequence,
-        "columns": list(node.node.columns),
+        "columns": [
+            column_name(slot_of(name), node.shown.column(name)) for name in node.node.columns
+        ],
         "physical_join": node.physical,
         "feeds": list(node.feeds),
         "queries": list(node.readers),
@@ -80,15 +88,22 @@ def _query(view: NetworkView, query: NetworkQuery) -> dict[str, Any]:
 
 def _branch(branch: JoinQuery, within: int | None) -> dict[str, Any]:
     """A branch of a query. `distinct_in` numbers the sets within which equal rows are shown once."""
-    names = [entry.alias for entry in branch.inputs]
+    names, shown = [entry.alias for entry in branch.inputs], of_query(branch)
     return {
-        "inputs": [{"relation": entry.relation, "alias": entry.alias} for entry in branch.inputs],
-        "conditions": conditions(branch.predicates, names),
+        "inputs": [
+            {
+                "relation": entry.relation,
+                "alias": entry.alias,
+                "lookups": [" ".join(line) for line in lookup_lines(entry.lookups)],
+            }
+            for entry in branch.inputs
+        ],
+        "conditions": shown.conditions(branch.predicates, names),
         "columns": [
             {
                 "name": column.name,
                 "type": column.type,
-                "value": scalar_text(column.value, names),
+                "value": shown.scalar(column.value, names),
             }
             for column in branch.columns
         ],

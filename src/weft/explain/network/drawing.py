@@ -180,7 +180,8 @@ def _detail(nodes: Sequence[NetworkNodeView]) -> str:
     """The conditions that all of the nodes have, each once."""
     first = nodes[0]
     if first.node.kind == "source":
-        return counted(len(first.node.columns), "column")
+        lookups = [" ".join(line) for line in first.lookup_lines]
+        return "; ".join([*lookups, counted(len(first.node.columns), "column")])
     if first.node.kind == "union":
         return "all rows of its parents"
     common = set(first.conditions).intersection(*(node.conditions for node in nodes))

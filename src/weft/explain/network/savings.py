@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
-from weft.kernel.network.joins.keys import equalities, hull, range_subjects
+from weft.kernel.network.joins.keys import best_range, equalities, range_subjects
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Savings:
     physical_joins: int
     unions_alone: int = 0
     unions: int = 0
+    lookups_alone: int = 0
+    lookups: int = 0
 
 
 def savings(plan: NetworkPlan) -> Savings:
@@ -35,7 +37,7 @@ def savings(plan: NetworkPlan) -> Savings:
     branches = [branch for query in plan.queries for branch in query.branches]
     return Savings(
         scans_alone=sum(len(branch.inputs) for branch in branches),
-        scans=sum(node.kind == "source" for node in plan.nodes),
+        scans=len(_scanned(plan)),
         selections_alone=sum(
             bool(branch.predicates.within({slot}).predicates)
             for branch in branches
@@ -47,7 +49,25 @@ def savings(plan: NetworkPlan) -> Savings:
         physical_joins=len(set(physical_joins(plan).values())),
         unions_alone=sum(len(query.branches) > 1 for query in plan.queries),
         unions=sum(node.kind == "union" for node in plan.nodes),
+        lookups_alone=sum(len(entry.lookups) for q in plan.queries for entry in q.inputs),
+        lookups=len(_lookups(plan)),
     )
+
+
+def _scanned(plan: NetworkPlan) -> set[str]:
+    """The streams and tables that sources have the rows of."""
+    sources = [node.relations[0] for node in plan.nodes if node.kind == "source"]
+    inputs = plan.looked_up
+    return {inputs[name].relation if name in inputs else name for name in sources}
+
+
+def _lookups(plan: NetworkPlan) -> set[Hashable]:
+    """The different lookups, each with those before it."""
+    return {
+        (entry.relation, entry.lookups[: number + 1])
+        for entry in plan.looked_up.values()
+        for number in range(len(entry.lookups))
+    }
 
 
 def physical_joins(plan: NetworkPlan) -> dict[str, int]:
@@ -75,5 +95,5 @@ def join_keys(node: NetworkNode, left_slots: int) -> frozenset[str]:
     if equal:
         return frozenset(literal.sql for literal in equal)
     ranges = range_subjects(node.predicates, left_slots)
-    best = min(ranges, key=lambda sum_: (None in hull(ranges[sum_]), sum_.sql), default=None)
+    best = best_range(ranges)
     return frozenset() if best is None else frozenset({best.sql})

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery
-from weft.explain.network.conditions import conjunction, scalar_text
+from weft.algebra.predicates.slots import slot_of
+from weft.explain.network.conditions import conjunction
+from weft.explain.network.lookups import of_query
 from weft.explain.network.savings import Savings
 from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
 from weft.explain.paragraph import item, wrapped
@@ -37,7 +39,8 @@ def network_lines(view: NetworkView) -> Iterator[str]:
 def summary_lines(view: NetworkView) -> Iterator[str]:
     """How much is shared, in a few lines."""
     plan = view.plan
-    relations = [node.label for node in view.nodes if node.node.kind == "source"]
+    sources = [node for node in view.nodes if node.node.kind == "source"]
+    relations = list(dict.fromkeys(s.relation if s.lookups else s.label for s in sources))
     version = f", plan version {plan.version}" if plan.version else ""
     queries = counted(len(plan.queries), "query", "queries")
     yield from wrapped(f"network: {queries} over {some(relations, _COLUMNS)}{version}", "", 4)
@@ -75,10 +78,13 @@ def _branch(branch: JoinQuery, distinct: bool) -> Iterator[str]:
         entry.relation if entry.alias == entry.relation else f"{entry.relation} {entry.alias}"
         for entry in branch.inputs
     ]
-    yield from item("reads", ", ".join(inputs))
-    names = [entry.alias for entry in branch.inputs]
+    read = {entry.relation for entry in branch.inputs}
+    tables = [name for name in branch.relations if name not in read]
+    looked_up = f"; looks up {', '.join(tables)}" if tables else ""
+    yield from item("reads", ", ".join(inputs) + looked_up)
+    names, shown = [entry.alias for entry in branch.inputs], of_query(branch)
     outputs = [
-        f"{column.name} {column.type} = {scalar_text(column.value, names)}"
+        f"{column.name} {column.type} = {shown.scalar(column.value, names)}"
         for column in branch.columns
     ]
     yield from item("results", some(outputs, _COLUMNS) + (", distinct" if distinct else ""))
@@ -96,6 +102,11 @@ def _savings(saved: Savings) -> Iterator[str]:
             f"{counted(saved.selections_alone, 'selection')} alone: here "
             f"{counted(saved.selections, 'selection node')}"
             f"{_factor(saved.selections_alone, saved.selections)}"
+        )
+    if saved.lookups_alone:
+        yield (
+            f"{counted(saved.lookups_alone, 'lookup')} in tables alone: here {saved.lookups:,}"
+            f"{_factor(saved.lookups_alone, saved.lookups)}"
         )
     if saved.unions_alone:
         yield (
@@ -144,6 +155,8 @@ def _node(
 ) -> Iterator[str]:
     """A node; for one query, with whom it is shared instead of who reads it."""
     yield f"{node.label}  {node.title}{_whereabouts(node, view, query)}"
+    for words, text in node.lookup_lines:
+        yield from item(words, text)
     if node.conditions:
         word = "on" if node.node.kind == "join" else "where"
         yield from item(word, conjunction(_some_conditions(node.conditions)))
@@ -188,8 +201,8 @@ def _some_conditions(texts: Sequence[str]) -> list[str]:
 
 
 def _column(name: str, node: NetworkNodeView) -> str:
-    slot, column = name.split(".", 1)
-    prefix = node.slots[int(slot)] if len(node.slots) > 1 else ""
+    prefix = node.slots[slot_of(name)] if len(node.slots) > 1 else ""
+    column = node.shown.column(name)
     return f"{prefix}.{column}" if prefix else column
 
 

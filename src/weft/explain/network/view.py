@@ -5,16 +5,18 @@ unions U1, U2, …, and the queries that each of them serves. Text, JSON and SVG
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count, islice
 from math import prod
 
 from weft.algebra.network.bounds import warning
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import quote
-from weft.explain.network.conditions import conditions, slot_names
+from weft.explain.network.conditions import slot_names
+from weft.explain.network.lookups import Lookups, Shown, lookup_lines, of_relations
 from weft.explain.network.savings import Savings, physical_joins, savings
 from weft.optimizer.network.estimate import HeuristicEstimate
 
@@ -69,10 +71,16 @@ class NetworkNodeView:
     children: tuple[str, ...]
     slots: tuple[str, ...]
     """What its slots are called."""
+    shown: Shown
+    """How its columns are called."""
+    lookups: Lookups
+    """Of a source: what its rows get from tables."""
     feeds: tuple[str, ...]
     """The queries that take their rows here."""
     readers: tuple[str, ...]
     """The queries that need it: those that it feeds, and those of the nodes below it."""
+    relation: str = ""
+    """Of a source: the stream or table whose rows it has."""
     is_stream: bool = False
     physical: int | None = None
     """The number of its physical join."""
@@ -82,13 +90,19 @@ class NetworkNodeView:
     def conditions(self) -> tuple[str, ...]:
         """What is tested on its parents' rows. Columns of a single relation need no prefix."""
         names = self.slots if len(self.slots) > 1 else ("",)
-        return tuple(conditions(self.node.predicates, names))
+        return tuple(self.shown.conditions(self.node.predicates, names))
+
+    @property
+    def lookup_lines(self) -> list[tuple[str, str]]:
+        """What its lookups do, and where."""
+        return lookup_lines(self.lookups)
 
     @property
     def title(self) -> str:
         """What it is, in a few words."""
         if self.node.kind == "source":
-            return "stream" if self.is_stream else "table"
+            kind = "stream" if self.is_stream else "table"
+            return f"{kind} {self.relation} with lookups" if self.lookups else kind
         if self.node.kind == "selection":
             return f"selection of {self.parents[0]}"
         return f"{self.node.kind} of {', '.join(self.parents[:-1])} and {self.parents[-1]}"
@@ -171,9 +185,21 @@ class NetworkView:
             first_slot += count
 
 
+def _source_label(plan: NetworkPlan, relation: str, taken: Collection[str]) -> str:
+    """A relation's name; with the tables that its rows are looked up in, and a number if there are
+    several such relations."""
+    entry = plan.looked_up.get(relation)
+    if entry is None:
+        return quote(relation) if _LIKE_LABEL.fullmatch(relation) else relation
+    tables = dict.fromkeys(lookup.table for lookup in entry.lookups)
+    label = "+".join([entry.relation, *tables])
+    numbered = (f"{label}_{number}" for number in count(2))
+    return next(name for name in (label, *islice(numbered, len(taken))) if name not in taken)
+
+
 def network_view(plan: NetworkPlan, measured: NetworkMeasured | None = None) -> NetworkView:
     """Label the nodes of a plan and find out whom they serve."""
-    labels = _labels(plan.nodes)
+    labels = _labels(plan)
     children: dict[str, list[str]] = {node.id: [] for node in plan.nodes}
     for node in plan.nodes:
         for parent in dict.fromkeys(node.parents):
@@ -194,15 +220,19 @@ def network_view(plan: NetworkPlan, measured: NetworkMeasured | None = None) -> 
 
     views = []
     for node in plan.nodes:
+        shown = of_relations(plan, node.relations)
         views.append(
             NetworkNodeView(
                 label=labels[node.id],
                 node=node,
                 parents=tuple(labels[parent] for parent in node.parents),
                 children=tuple(labels[child] for child in children[node.id]),
-                slots=slot_names(node.relations),
+                slots=slot_names([_registered(plan, relation) for relation in node.relations]),
+                shown=shown,
+                lookups=shown.lookups[0] if node.kind == "source" else (),
                 feeds=names_of(feeds[node.id]),
                 readers=names_of(readers[node.id]),
+                relation=_registered(plan, node.relations[0]) if node.kind == "source" else "",
                 is_stream=node.kind == "source" and node.relations[0] in streams,
                 physical=physical.get(node.id),
                 measured=measured.nodes.get(node.id) if measured else None,
@@ -211,13 +241,18 @@ def network_view(plan: NetworkPlan, measured: NetworkMeasured | None = None) -> 
     return NetworkView(plan, tuple(views), savings(plan), measured)
 
 
-def _labels(nodes: Sequence[NetworkNode]) -> dict[str, str]:
+def _registered(plan: NetworkPlan, relation: str) -> str:
+    """The stream or table of a relation that may have lookups."""
+    entry = plan.looked_up.get(relation)
+    return relation if entry is None else entry.relation
+
+
+def _labels(plan: NetworkPlan) -> dict[str, str]:
     labels: dict[str, str] = {}
     counts = dict.fromkeys(_PREFIX, 0)
-    for node in nodes:
+    for node in plan.nodes:
         if node.kind == "source":
-            name = node.relations[0]
-            labels[node.id] = quote(name) if _LIKE_LABEL.fullmatch(name) else name
+            labels[node.id] = _source_label(plan, node.relations[0], labels.values())
         else:
             counts[node.kind] += 1
             labels[node.id] = f"{_PREFIX[node.kind]}{counts[node.kind]}"

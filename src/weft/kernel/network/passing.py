@@ -59,7 +59,7 @@ class Counters:
     rows: dict[str, int] = field(default_factory=dict)
     """New rows, by logical node."""
     late: dict[str, int] = field(default_factory=dict)
-    """Rows that joins did not admit, by stream."""
+    """Rows that joins did not admit, by source. Those with lookups count the rows of their stream."""
 
     def add(self, other: Counters) -> None:
         """Count what another has counted."""
@@ -83,13 +83,10 @@ class Counters:
     def _too_much(
         self, program: Program, node: PhysicalNode, what: str, limit: int
     ) -> QueryFailure:
-        """Names the queries of the join node that has the most rows."""
-        assert node.join is not None
-        members = [member.node for member in node.join.members]
-        worst = max(members, key=lambda member: self.rows.get(member, 0))
-        message = (
-            f"a join of {' and '.join(node.relations)} has more than {limit} {what} in one step"
-        )
+        """Names the queries of the join node that has the most rows, or of a source with lookups."""
+        worst = max(node.roots, key=lambda member: self.rows.get(member, 0))
+        relations = node.relations if node.join else (node.base, *sorted(node.tables))
+        message = f"a join of {' and '.join(relations)} has more than {limit} {what} in one step"
         return QueryFailure(TOO_LARGE, message, program.fed[worst])
 
 
@@ -108,24 +105,33 @@ class Passage:
         self, program: Program, from_steps: FromSteps, limits: Limits, *, emits: bool
     ) -> None:
         self._program, self._from_steps = program, from_steps
-        self._limits, self._emits = limits, emits
+        self.limits, self._emits = limits, emits
         self.results: dict[str, list[pa.Table]] = {}
         """What outputs show, in the columns of their queries; those of one DISTINCT together."""
         self.raw: dict[str, list[pa.Table]] = {}
         """What Spark must still project."""
         self.counters = Counters()
 
+    def count(self, node: PhysicalNode, candidates: int, matches: int) -> None:
+        """Count the pairs that were looked at for a node, and those that match."""
+        for counts, more in (
+            (self.counters.candidates, candidates),
+            (self.counters.matches, matches),
+        ):
+            counts[node.id] = counts.get(node.id, 0) + more
+        self.counters.check(self._program, node, self.limits)
+
     def of_relation(
-        self, node: PhysicalNode, rows: Rows, watermark_before: int
+        self, node: PhysicalNode, rows: Rows, watermark_before: int, new_rows: Rows | None = None
     ) -> Iterator[Kept | None]:
-        """New rows of a relation."""
+        """New rows of a relation; `new_rows` as they were before their lookups."""
         above = None
         if self._emits and node.inputs and node.id in self._program.streams:
             above = admitted_positions(rows, watermark_before)
-            late = 0 if above is None else rows.count - len(above)
+            late = _late(rows if new_rows is None else new_rows, watermark_before)
             self.counters.late[node.id] = self.counters.late.get(node.id, 0) + late
-        for start in range(0, rows.count, self._limits.block):
-            part = View(rows, slice(start, min(start + self._limits.block, rows.count)))
+        for start in range(0, rows.count, self.limits.block):
+            part = View(rows, slice(start, min(start + self.limits.block, rows.count)))
             admitted_here = None
             if above is not None:
                 inside = above[(above >= start) & (above < start + part.count)]
@@ -138,16 +144,16 @@ class Passage:
         join, counters = node.join, self.counters
         assert join is not None
         counters.candidates.setdefault(node.id, 0)
-        for block in blocks(join, left, right, self._limits.block):
+        for block in blocks(join, left, right, self.limits.block):
             counters.candidates[node.id] += block.count
-            counters.check(self._program, node, self._limits)
-            passing = matches(self._program, node, block, ansi=self._limits.ansi)
+            counters.check(self._program, node, self.limits)
+            passing = matches(self._program, node, block, ansi=self.limits.ansi)
             if not passing:
                 continue
             pairs, roots = _compressed(block, passing, join.left_slots)
             kept, wanted = self._absorb(node, pairs, roots, None)
             counters.matches[node.id] = counters.matches.get(node.id, 0) + wanted
-            counters.check(self._program, node, self._limits)
+            counters.check(self._program, node, self.limits)
             yield kept
 
     def _absorb(
@@ -159,7 +165,7 @@ class Passage:
     ) -> tuple[Kept | None, int]:
         """The members of a block of rows: shows what queries see; gives what joins read, and the
         number of rows that somebody wanted."""
-        positions = selected(self._program, node, rows, roots, ansi=self._limits.ansi)
+        positions = selected(self._program, node, rows, roots, ansi=self.limits.ansi)
         for member, chosen in positions.items():
             count = rows.count if chosen is None else len(chosen)
             self.counters.rows[member] = self.counters.rows.get(member, 0) + count
@@ -212,7 +218,7 @@ class Passage:
         places = [everything if chosen is None else chosen for _, chosen in parts]
         chosen = np.concatenate([*places]) if len(parts) > 1 else places[0]
         used[slice(None) if chosen is None else chosen] = True
-        new = projected(projection, rows, chosen, ansi=self._limits.ansi)
+        new = projected(projection, rows, chosen, ansi=self.limits.ansi)
         if new.raw and projection.native and len(parts) > 1:
             # Only Spark knows what one of these queries shows: the others need not wait for it.
             for part in parts:
@@ -237,6 +243,11 @@ def admitted_positions(rows: Rows, watermark_before: int) -> Array | None:
     if times.valid is not None:
         above &= times.valid
     return None if above.all() else np.flatnonzero(above)
+
+
+def _late(rows: Rows, watermark_before: int) -> int:
+    above = admitted_positions(rows, watermark_before)
+    return 0 if above is None else rows.count - len(above)
 
 
 def _detached(node: PhysicalNode, rows: Rows) -> Rows:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft.algebra import codec
-from weft.algebra.condition.values import Values
+from weft.algebra.network.lookup import tables_of
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
 from weft.algebra.predicates import Linear, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of
@@ -34,12 +34,13 @@ from weft.kernel.network.joins.expiry import Bounds, Lifetime, lifetime
 from weft.kernel.network.joins.keys import (
     Key,
     KeySide,
+    best_range,
     equalities,
     equality_key,
-    hull,
     range_key,
     range_subjects,
 )
+from weft.kernel.network.lookups.compiled import CompiledLookup, compiled
 from weft.kernel.network.output import Output, Projection, feed_outputs
 from weft.kernel.network.rows import STEP, TIME
 
@@ -91,6 +92,12 @@ class PhysicalNode:
 
     id: str
     relations: tuple[str, ...]
+    base: str
+    """Of a source: the stream or table whose rows it has. Empty for joins."""
+    lookups: tuple[CompiledLookup, ...]
+    """Of a source: what its rows get from tables."""
+    tables: frozenset[str]
+    """The tables whose contents its rows depend on."""
     join: PhysicalJoin | None
     conditions: Conditions
     """The tests of its members, on its rows."""
@@ -123,14 +130,44 @@ class Program:
     """The union nodes with their parents, parents first."""
     node_by_id: Mapping[str, PhysicalNode] = field(default_factory=dict)
 
+    def inputs_of(self, relation: str) -> list[Input]:
+        """The sides of joins that rows of a stream or table come into, with lookups or without."""
+        return [entry for node in self.nodes if node.base == relation for entry in node.inputs]
+
+    def bases(self, node: PhysicalNode) -> tuple[str, ...]:
+        """The stream or table of every slot of a node."""
+        return tuple(self.node_by_id[relation].base for relation in node.relations)
+
+    def late_rows(self, late: Mapping[str, int]) -> int:
+        """How many rows of streams joins did not admit; `late` is by source."""
+        of_streams: dict[str, int] = {}
+        for source, count in late.items():
+            base = self.node_by_id[source].base
+            of_streams[base] = max(count, of_streams.get(base, 0))
+        return sum(of_streams.values())
+
     def span(self, relation: str) -> int | None:
-        """How far behind the watermark joins need the rows of a stream, in microseconds; None: all."""
+        """How far behind the watermark files must have the rows of a stream, in microseconds; None: all."""
         bounds = [0]
-        for entry in self.node_by_id[relation].inputs:
-            if entry.lifetime.unbounded:
+        sources = [node for node in self.nodes if node.base == relation]
+        for needed in (needed for node in sources for needed in self.stored_lifetimes(node)):
+            if needed.unbounded:
                 return None
-            bounds += [min(c for _, c in pairs) for pairs in entry.lifetime.alternatives]
+            bounds += [min(c for _, c in pairs) for pairs in needed.alternatives]
         return max(bounds)
+
+    def stored_lifetimes(self, node: PhysicalNode) -> list[Lifetime]:
+        """How long files must have the rows of a node: as long as joins need them in memory, and as long as
+        rows of joins are needed that depend on tables. If a table changes, these are computed again."""
+        lifetimes: list[Lifetime] = []
+        for entry in node.inputs:
+            lifetimes.append(entry.lifetime)
+            above = self.node_by_id[entry.join]
+            if above.tables:
+                first = 0 if entry.left else len(above.relations) - len(node.relations)
+                slots = range(first, first + len(node.relations))
+                lifetimes += [one.within(slots) for one in self.stored_lifetimes(above)]
+        return lifetimes
 
 
 def program(plan: NetworkPlan, *, merged: bool = True) -> Program:
@@ -211,7 +248,7 @@ class _Compilation:
         right_slots = len(node.relations) - left_slots
         literals = equalities(node.predicates, left_slots)
         ranges = {} if literals else range_subjects(node.predicates, left_slots)
-        chosen = min(ranges, key=lambda subject: _spread(subject, ranges[subject]), default=None)
+        chosen = best_range(ranges)
         text = [literal.sql for literal in literals] or ([chosen.sql] if chosen else [])
         if not self._merged:
             text.append(node.id)
@@ -353,6 +390,8 @@ class _Compilation:
         return PhysicalNode(
             draft.id,
             draft.relations,
+            *self._source(draft),
+            self._tables(draft),
             join,
             conditions,
             on_candidates.compiled(),
@@ -370,6 +409,26 @@ class _Compilation:
             tuple(sorted(stored)),
             tuple((projection, tuple(queries)) for projection, queries in shown.items()),
         )
+
+    def _source(self, draft: _Draft) -> tuple[str, tuple[CompiledLookup, ...]]:
+        """The relation whose rows a source has, and their lookups."""
+        if draft.joins:
+            return "", ()
+        entry = self._plan.looked_up.get(draft.id)
+        if entry is None:
+            return draft.id, ()
+        try:
+            return entry.relation, compiled(entry.lookups)
+        except NeedsSpark as reason:
+            raise self._unreadable(self._plan.node_by_id[draft.roots[0]], reason) from reason
+
+    def _tables(self, draft: _Draft) -> frozenset[str]:
+        streams = self._plan.stream_by_name
+        tables: set[str] = set()
+        for relation in draft.relations:
+            entry = self._plan.looked_up.get(relation)
+            tables |= {relation} if entry is None else {entry.relation, *tables_of(entry.lookups)}
+        return frozenset(tables - streams.keys())
 
     def _join(
         self, draft: _Draft, inputs: Mapping[str, list[Input]], compiler: Compiler
@@ -404,11 +463,6 @@ def _about_times(predicates: PredicateSet) -> Iterable[OrPredicate]:
 
 def _beyond(predicates: Iterable[OrPredicate], keys: set[OrPredicate]) -> Sequence[OrPredicate]:
     return [predicate for predicate in predicates if predicate not in keys]
-
-
-def _spread(subject: Linear, values: Values) -> tuple[bool, str]:
-    """The best range first: one that is bounded on both sides."""
-    return None in hull(values), subject.sql
 
 
 def _fed(plan: NetworkPlan) -> dict[str, tuple[str, ...]]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from weft.algebra.frozen import FrozenMapping
 from weft.kernel.network.distinct import Emitted
 from weft.kernel.network.joins.history import Chunk, InputId, sizes
+from weft.kernel.network.lookups.tables import LookupTable
 from weft.kernel.network.program import Program
 
 EMITTED = "#hash"
@@ -25,6 +26,8 @@ class State:
     """The tables whose rows have come."""
     emitted: Mapping[str, Emitted] = FrozenMapping()
     """What DISTINCT queries have shown."""
+    tables: Mapping[str, LookupTable] = FrozenMapping()
+    """The tables of lookups, by the lookups' ids."""
 
     @staticmethod
     def empty(program: Program) -> State:

@@ -14,8 +14,8 @@ join nodes; for each member one look-up per row of its parent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,7 @@ from weft.kernel.columns.operations import Array
 from weft.kernel.network.distinct import Emitted, fresh
 from weft.kernel.network.joins import history
 from weft.kernel.network.joins.history import Chunk
+from weft.kernel.network.lookups.looked_up import Made, lookup_tables, with_lookups
 from weft.kernel.network.members import input_bits
 from weft.kernel.network.passing import (
     DEFAULT_LIMITS,
@@ -82,27 +83,32 @@ def restored(
     base: Mapping[str, Sequence[pa.Table]],
     joined: Mapping[str, Sequence[pa.Table]] = FrozenMapping(),
     *,
+    stale: Collection[str] = (),
     shown: Mapping[str, Sequence[pa.Table]] = FrozenMapping(),
+    absent: pa.Table | None = None,
     watermark: int = history.NEVER,
     limits: Limits = DEFAULT_LIMITS,
 ) -> State:
     """The state of a network whose relations have had these rows.
 
+    `absent` has one row: what Spark computes of a table's columns (`bits`) where all of them are NULL.
+
     `base` holds the rows that joins have admitted (see `admitted`), `joined` the rows of physical joins
     that other joins read. A node that is newer than stored rows has none of them: its queries see
     only what came after their registration. Tables they see whole, so a join of tables alone is
-    computed again.
+    computed again. So is a `stale` join: one whose stored rows have a table's contents of before.
     """
     deltas = {
         relation: pa.concat_tables(tables, promote_options="permissive")
         for relation, tables in base.items()
         if tables
     }
-    step = _Step(program, State.empty(program), deltas, history.NEVER, {}, limits, emits=False)
-    step.run(joined)
+    empty = State.empty(program)
+    step = _Step(program, empty, deltas, history.NEVER, {}, limits, emits=False, absent=absent)
+    step.run(joined, stale)
     state = step.outcome(watermark).state
     emitted = {query: _remembered(tables) for query, tables in shown.items()}
-    return State(state.history, state.arrived, FrozenMapping(emitted))
+    return replace(state, emitted=FrozenMapping(emitted))
 
 
 def _remembered(tables: Iterable[pa.Table]) -> Emitted:
@@ -127,21 +133,25 @@ class _Step:
         limits: Limits,
         *,
         emits: bool,
+        absent: pa.Table | None = None,
     ) -> None:
         self._program, self._state, self._deltas = program, state, deltas
         self._watermark_before, self._ansi = watermark_before, limits.ansi
         self._emits = emits
+        new_tables = lookup_tables(program.nodes, deltas, absent, limits)
+        self._tables = {**state.tables, **new_tables}
+        self._looked_up: dict[str, Made] = {}
         self._passage = Passage(program, from_steps, limits, emits=emits)
         self._chunks: dict[str, Chunk | None] = {}
         self._joined: dict[str, pa.Table] = {}
 
-    def run(self, joined: Mapping[str, Sequence[pa.Table]]) -> None:
+    def run(self, joined: Mapping[str, Sequence[pa.Table]], stale: Collection[str] = ()) -> None:
         for node in self._program.nodes:
             if not self._emits and not node.inputs:
                 continue
             if node.join is None:
                 self._read(node)
-            elif self._emits or not self._reads_stream(node):
+            elif self._emits or node.id in stale or not self._reads_stream(node):
                 self._join(node)
             else:
                 tables = joined.get(node.id, ())
@@ -151,7 +161,9 @@ class _Step:
         return not self._program.streams.isdisjoint(node.relations)
 
     def outcome(self, watermark: int) -> Outcome:
-        arrived = self._state.arrived | (self._deltas.keys() - self._program.streams)
+        tables = self._deltas.keys() - self._program.streams
+        looked_up = {node.id for node in self._program.nodes if node.base in tables}
+        arrived = self._state.arrived | tables | looked_up
         kept = {
             node.id: history.extended(
                 self._state.history.get(node.id, ()),
@@ -171,7 +183,9 @@ class _Step:
             {name: _one(tables) for name, tables in self._passage.raw.items()},
             self._joined,
             shown,
-            State(FrozenMapping(kept), arrived, FrozenMapping(emitted)),
+            State(
+                FrozenMapping(kept), arrived, FrozenMapping(emitted), FrozenMapping(self._tables)
+            ),
             self._passage.counters,
         )
 
@@ -192,10 +206,14 @@ class _Step:
 
     def _read(self, node: PhysicalNode) -> None:
         """The delta of a relation."""
-        table = self._deltas.get(node.id)
-        if table is not None and table.num_rows:
-            rows = TableRows(table)
-            self._keep(node, self._passage.of_relation(node, rows, self._watermark_before))
+        table = self._deltas.get(node.base)
+        if table is None or not table.num_rows:
+            return
+        new_rows = TableRows(table)
+        made = self._looked_up.setdefault(node.base, {})
+        rows = with_lookups(self._passage, node, new_rows, self._tables, made)
+        before = self._watermark_before
+        self._keep(node, self._passage.of_relation(node, rows, before, new_rows))
 
     def _join(self, node: PhysicalNode) -> None:
         assert node.join is not None

@@ -36,6 +36,7 @@ def with_queries(
         network = opened(plan, index, estimate)
         network.release_unused()
         network.put_streams(streams)
+        network.put_looked_up([*plan.queries, *queries])
         for query_id in dropped:
             network.drop(query_id)
     for start in range(0, len(queries), _TOGETHER):

@@ -244,6 +244,14 @@ class Network:
     def put_streams(self, streams: Iterable[StreamSchema]) -> None:
         self._streams.update({stream.name: stream for stream in streams})
 
+    def put_looked_up(self, queries: Iterable[NetworkQuery]) -> None:
+        """Streams with lookups are streams under names of their own."""
+        for query in queries:
+            for entry in query.inputs:
+                if entry.lookups and entry.relation in self._streams:
+                    base = self._streams[entry.relation]
+                    self._streams[entry.source] = replace(base, name=entry.source)
+
     def frozen(self) -> NetworkPlan:
         """The network as a plan, one version after the plan before."""
         for changed in self._changed & self._nodes.keys():
@@ -251,9 +259,11 @@ class Network:
         self._changed.clear()
         self._version += 1
         self.first_new = self._next_id
+        registered = {name for query in self._queries.values() for name in query.relations}
+        read = registered | self._sources.keys()
         return NetworkPlan(
             self._version,
-            tuple(stream for name, stream in self._streams.items() if name in self._sources),
+            tuple(stream for name, stream in self._streams.items() if name in read),
             tuple(self._queries.values()),
             ordered(self._nodes.values()),
             tuple(self._feeds.values()),

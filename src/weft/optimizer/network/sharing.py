@@ -59,10 +59,10 @@ class Match:
 
 def computed(network: Network, query: JoinQuery, options: Options) -> Part:
     """The node that has exactly the rows of a query, made where there is none."""
-    relations = tuple(entry.relation for entry in query.inputs)
+    relations = tuple(entry.source for entry in query.inputs)
     addition = _Addition(network, relations, query.predicates, options)
     part = addition.joined(
-        [Part(network.source(e.relation), (i,)) for i, e in enumerate(query.inputs)]
+        [Part(network.source(e.source), (i,)) for i, e in enumerate(query.inputs)]
     )
     return addition.selected(part, always=True)
 

@@ -17,7 +17,7 @@ from weft.runtime.network import history
 from weft.runtime.network.history import HistoryFiles, Published
 from weft.runtime.network.outcome import NetworkOutcome
 from weft.runtime.network.projection import finished
-from weft.runtime.network.tables import TableVersions
+from weft.runtime.network.tables import TableVersions, absent_bits
 from weft.runtime.protocol.step import StepFailed, StepWork
 
 
@@ -44,7 +44,7 @@ class DriverComputing:
     ) -> NetworkOutcome:
         """Compute a step."""
         with work.timed("history"):
-            state = self._opened(program, intent, last)
+            state = self._opened(program, intent, last, limits)
         with work.timed("rows"):
             deltas = history.delta(self._log.storage, new)
         before, after = intent.watermark_before, intent.watermark
@@ -54,28 +54,34 @@ class DriverComputing:
             shown = finished(work.spark, program, outcome)
         if shown.failures:
             raise StepFailed(shown.failures)
-        files = HistoryFiles(self._log, work.name, work.attempt, program)
+        files = HistoryFiles(self._log, work.name, work.attempt, program, intent.tables)
         written = [files.joined(join, rows) for join, rows in outcome.joined.items()]
         written += [files.shown(memory, rows) for memory, rows in shown.shown.items()]
         state = replace(outcome.state, emitted=shown.emitted)
         return NetworkOutcome(shown.families, written, outcome.counters, state=state)
 
-    def _opened(self, program: Program, intent: Intent, last: Commit | None) -> State:
+    def _opened(
+        self, program: Program, intent: Intent, last: Commit | None, limits: Limits
+    ) -> State:
         if (
             self._state is None
             or self._version != program.version
             or self._joined_tables != intent.tables
         ):
             self._state = None
-            files = history.restored(self._log.storage, last.live if last else {})
-            contents = {name: [self._tables.rows(v)] for name, v in intent.tables.items()}
+            live = last.live if last else {}
+            files = history.restored(self._log.storage, live, intent.tables)
+            contents = {name: self._tables.rows(v) for name, v in intent.tables.items()}
             self._joined_tables, self._version = intent.tables, program.version
             self._state = restored(
                 program,
-                {**files.base, **contents},
+                {**files.base, **{name: [rows] for name, rows in contents.items()}},
                 files.joined,
+                stale=files.stale,
                 shown=files.shown,
+                absent=absent_bits(contents.values()),
                 watermark=intent.watermark_before,
+                limits=limits,
             )
         return self._state
 

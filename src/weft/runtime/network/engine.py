@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from weft.algebra.network.bits import Bit, bits_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.sets import NetworkQuery
 from weft.kernel.failure import QueryFailure
@@ -37,7 +38,7 @@ from weft.runtime.network.lanes.node_rows import BUCKETS
 from weft.runtime.network.outcome import NetworkOutcome
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NETWORK
-from weft.runtime.network.tables import TableVersions
+from weft.runtime.network.tables import Bits, TableVersions
 from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.follower import consumed_steps
 from weft.runtime.protocol.step import StepFailed, StepWork
@@ -109,9 +110,18 @@ class NetworkEngine:
     # a step
 
     def tables(self, version: int) -> dict[str, str]:
-        plan = self._log.network(version)
+        return self._tables.versions(self._table_bits(self._log.network(version)))
+
+    def _table_bits(self, plan: NetworkPlan) -> Bits:
+        """The tables that queries read, and what Spark must compute of their rows."""
         names = {name for query in plan.queries for name in query.relations}
-        return self._tables.versions(sorted(names - plan.stream_by_name.keys()))
+        bits: dict[str, dict[str, Bit]] = {
+            name: {} for name in sorted(names - plan.stream_by_name.keys())
+        }
+        for query in plan.queries:
+            for name in bits.keys() & set(query.relations):
+                bits[name] |= {bit.name: bit for bit in bits_of(query, name)}
+        return {name: tuple(computed.values()) for name, computed in bits.items()}
 
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         files: list[Published] = []
@@ -143,7 +153,7 @@ class NetworkEngine:
             if not failure.queries:
                 raise
             raise StepFailed(dict.fromkeys(failure.queries, failure)) from failure
-        work.counted["late_rows"] = sum(outcome.counters.late.values())
+        work.counted["late_rows"] = self._compiled(plan).late_rows(outcome.counters.late)
         return outcome
 
     def _computed(
@@ -189,7 +199,7 @@ class NetworkEngine:
         self, work: StepWork, intent: Intent, outcome: NetworkOutcome, last: Commit | None
     ) -> Retained:
         compiled = self._compiled(self._log.network(intent.plan_version))
-        files = HistoryFiles(self._log, work.name, work.attempt, compiled)
+        files = HistoryFiles(self._log, work.name, work.attempt, compiled, intent.tables)
         before = last.live if last else {}
         consumed = [file.retained(intent.watermark_before) for file in self._consumed.files]
         old_state, written = before.get(STATE, ()), outcome.history

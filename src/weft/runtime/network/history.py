@@ -32,6 +32,9 @@ _GROWTH = 3
 _PIECE = 1 << 16
 """How many rows of a file are in memory at once while files are written together."""
 
+_SEVERAL = ""
+"""In place of a table's version: rows of several versions."""
+
 _ALL = -(1 << 63)
 """An admission that admits every row."""
 
@@ -73,15 +76,29 @@ class Restored:
     base: Mapping[str, Sequence[pa.Table]]
     joined: Mapping[str, Sequence[pa.Table]]
     shown: Mapping[str, Sequence[pa.Table]]
+    stale: frozenset[str]
+    """The physical joins that have rows with earlier contents of a table."""
 
 
-def restored(storage: Storage, live: Live) -> Restored:
-    """Read all files of a commit's history."""
+def restored(storage: Storage, live: Live, versions: Mapping[str, str]) -> Restored:
+    """Read all files of a commit's history. `versions` are those of the tables now."""
     parts: dict[str, dict[str, list[pa.Table]]] = {"relation": {}, "join": {}, "distinct": {}}
-    for entry in (*live.get(RETAINED, ()), *live.get(STATE, ())):
+    entries = (*live.get(RETAINED, ()), *live.get(STATE, ()))
+    for entry in entries:
         kind, name = kind_of(entry)
         parts[kind].setdefault(name, []).append(_admitted_rows(storage, entry))
-    return Restored(parts["relation"], parts["join"], parts["distinct"])
+    stale = stale_joins(entries, versions)
+    return Restored(parts["relation"], parts["join"], parts["distinct"], stale)
+
+
+def stale_joins(entries: Iterable[Entry], versions: Mapping[str, str]) -> frozenset[str]:
+    """The physical joins that have rows with other contents of a table than those of now."""
+    return frozenset(
+        entry["join"]
+        for entry in entries
+        for table, version in entry.get("tables", {}).items()
+        if version != versions.get(table)
+    )
 
 
 def kind_of(entry: Entry) -> tuple[str, str]:
@@ -137,18 +154,19 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default")
 
 
-def about_join(program: Program, join: str, rows: pa.Table) -> Entry:
-    """What a commit says about rows of a physical join: the steps of their oldest rows, and the
-    watermark at which nobody needs them."""
+def about_join(program: Program, join: str, rows: pa.Table, versions: Mapping[str, str]) -> Entry:
+    """What a commit says about rows of a physical join: the steps of their oldest rows, the watermark at
+    which nobody needs them, and the versions of the tables that they depend on."""
     node = program.node_by_id[join]
     oldest: dict[str, int] = {}
-    for slot, relation in enumerate(node.relations):
+    for slot, relation in enumerate(program.bases(node)):
         step = pc.min(rows.column(column_name(slot, STEP))).as_py()
         oldest[relation] = min(step, oldest.get(relation, step))
-    sides = (entry.lifetime for entry in node.inputs)
+    sides = program.stored_lifetimes(node)
     columns = {name: column(rows.column(name)) for name in rows.column_names if TIME in name}
     expires = expiry_of(sides, ColumnRows(columns, rows.num_rows))
-    return {"join": join, "oldest": oldest, "expires": expires}
+    tables = {name: versions[name] for name in sorted(node.tables)}
+    return {"join": join, "oldest": oldest, "expires": expires, "tables": tables}
 
 
 def _about_relation(relation: str, rows: pa.Table) -> Entry:
@@ -175,20 +193,29 @@ def both(one: Entry | None, other: Entry) -> Entry:
     if "last" in one:
         known = [time for time in (one["last"], other["last"]) if time is not None]
         result["last"] = max(known, default=None)
+    if "tables" in one and one["tables"] != other["tables"]:
+        result["tables"] = dict.fromkeys(one["tables"], _SEVERAL)
     return result
 
 
 class HistoryFiles:
     """Writes the files of one step."""
 
-    def __init__(self, log: StreamLog, step: str, attempt: str, program: Program) -> None:
-        self._storage, self._program = log.storage, program
+    def __init__(
+        self,
+        log: StreamLog,
+        step: str,
+        attempt: str,
+        program: Program,
+        versions: Mapping[str, str],
+    ) -> None:
+        self._storage, self._program, self._versions = log.storage, program, versions
         self._folder = f"{log.folder('state')}/{step}-{attempt}"
 
     def joined(self, join: str, rows: pa.Table) -> Entry:
         """Write rows of a physical join."""
         entry = self._storage.write_table(f"{self._folder}/{join}.parquet", rows)
-        return {**entry, **about_join(self._program, join, rows)}
+        return {**entry, **about_join(self._program, join, rows, self._versions)}
 
     def shown(self, memory: str, hashes: pa.Table) -> Entry:
         """Write the hashes of rows that DISTINCT has shown."""
@@ -253,12 +280,13 @@ class HistoryFiles:
                     target = f"{self._folder}/{name}-{number}-compact.parquet"
                     file = TableFile(self._storage, target, schema)
                 file.add(_together([schema.empty_table(), rows]).select(schema.names))
-                about = both(about, self._about(kind, name, rows))
+                about = both(about, self._about(kind, name, rows, entry))
         return [] if file is None or about is None else [{**file.close(), **about}]
 
-    def _about(self, kind: str, name: str, rows: pa.Table) -> Entry:
+    def _about(self, kind: str, name: str, rows: pa.Table, entry: Entry) -> Entry:
         if kind == "join":
-            return about_join(self._program, name, rows)
+            about = about_join(self._program, name, rows, self._versions)
+            return {**about, "tables": entry.get("tables", about["tables"])}
         return {"distinct": name} if kind == "distinct" else _about_relation(name, rows)
 
 
@@ -290,10 +318,12 @@ def _is_needed(entry: Entry, program: Program, watermark: int) -> bool:
     kind, name = kind_of(entry)
     if kind == "distinct":
         return name in program.outputs
-    node = program.node_by_id.get(name)
-    if node is None or not node.inputs:
-        return False
     if kind == "join":
+        node = program.node_by_id.get(name)
+        if node is None or not node.inputs:
+            return False
         return entry["expires"] is None or entry["expires"] > watermark
+    if not program.inputs_of(name):
+        return False
     needed = needed_after(program, name, watermark)
     return needed is None or (entry["last"] is not None and entry["last"] > needed)

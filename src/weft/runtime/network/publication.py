@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from weft.algebra.network.bits import Bit, bits_of
+from weft.algebra.network.lookup import split_prefix
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import PredicateSet
@@ -88,10 +89,10 @@ class NetworkPublication:
         bits: dict[str, Bit] = {}
         for query in served:
             columns |= query.columns_of(stream)
+            bits |= {bit.name: bit for bit in bits_of(query, stream)}
             for branch, slot in _occurrences(query, stream):
-                selection = branch.predicates.within({slot}).moved({slot: 0})
-                sets[selection] = None
-                bits |= {bit.name: bit for bit in bits_of(branch.predicates, slot)}
+                selection = _before_lookups(branch.predicates.within({slot}))
+                sets[selection.moved({slot: 0})] = None
         order = [column.name for column in self.source.fields]
         condition = widened(tuple(sets)) if sets else "false"
         return _Pass(condition, tuple(sorted(columns, key=order.index)), tuple(bits.values()))
@@ -103,6 +104,16 @@ def _occurrences(query: NetworkQuery, relation: str) -> Iterator[tuple[JoinQuery
         for slot, entry in enumerate(branch.inputs):
             if entry.relation == relation:
                 yield branch, slot
+
+
+def _before_lookups(predicates: PredicateSet) -> PredicateSet:
+    """The conditions that read no column of a table."""
+    kept = (
+        predicate
+        for predicate in predicates.predicates
+        if not any(split_prefix(name)[0] for name in predicate.names)
+    )
+    return PredicateSet(tuple(kept))
 
 
 def serves(edition: Edition, query_id: str) -> bool:

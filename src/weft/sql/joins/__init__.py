@@ -1,5 +1,6 @@
 """Queries without aggregates: filters and joins of streams and tables. `query` is the entry.
 
-`conditions` makes one predicate set of WHERE and ON, `evaluation` decides which of its parts Spark must
-evaluate.
+`conditions` makes predicate sets of WHERE and ON, `evaluation` decides which of their parts Spark must
+evaluate, `bound` holds the blocks of a query with them, `lookups` decides which tables are looked up for
+the rows of a stream.
 """

@@ -1,4 +1,4 @@
-"""WHERE and ON of a join as one predicate set.
+"""WHERE, ON and USING of a block as one predicate set, over the slots of all inputs.
 
 The conditions must not be able to raise: the network evaluates them on rows that the query alone might
 not have reached. What only Spark can evaluate must read one input (`evaluation`).
@@ -9,39 +9,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from weft.algebra.network.bits import opaque_parts
+from weft.algebra.network.lookup import FOUND
 from weft.algebra.predicates import TRUE, PredicateSet
 from weft.algebra.predicates.canonical import predicate_set
-from weft.algebra.predicates.transitivity import inferred
+from weft.algebra.predicates.slots import plain_name
 from weft.algebra.query import quote
-from weft.algebra.scalar import Call, Opaque, Scalar, walk
+from weft.algebra.scalar import Call, Opaque, Ref, Scalar, walk
 from weft.algebra.types import BOOLEAN
 from weft.sql.fallback import Unshared
 from weft.sql.joins.evaluation import evaluable
+from weft.sql.reading.source import STRING
 from weft.sql.reading.syntax import String, SyntaxNode
 from weft.sql.reading.syntax import walk as walk_syntax
+from weft.sql.scopes.block import Block, found
 from weft.sql.scopes.rows import Rows, boolean
 from weft.sql.scopes.sources import Sources
+from weft.sql.typing.coercion import Typed
 from weft.sql.typing.scalars import Typer
 
 
-def predicates(sources: Sources, rows: Rows) -> PredicateSet:
-    """All conditions of a query, and what follows from them."""
-    parts: list[Scalar] = []
-    for condition in sources.conditions:
-        whole, scalar = boolean(condition.rows, condition.node, condition.clause, opaque=True)
-        if whole.can_raise or scalar is None:
-            raise _may_raise(condition.rows, condition.node, f"a condition in {condition.clause}")
-        parts.append(with_names(scalar, whole.columns, condition.node))
-    for left, right, at in sources.pairs:
-        typed = Typer(rows, rows.ansi, opaque=True, exact=rows.exact).equal(left, right)
-        if typed.scalar is None:
-            raise Unshared(f"{left.type} and {right.type} joined by USING have no shared form", at)
-        parts.append(typed.scalar)
+def conjuncts(sources: Sources, block: Block, rows: Rows) -> list[Scalar]:
+    """The conditions of a block. Subqueries that they hold join the block's tables."""
+    parts = list(block.tests)
+    with sources.within(block):
+        for condition in block.conditions:
+            whole, scalar = boolean(condition.rows, condition.node, condition.clause, opaque=True)
+            if whole.can_raise or scalar is None:
+                what = f"a condition in {condition.clause}"
+                raise _may_raise(condition.rows, condition.node, what)
+            parts.append(with_names(scalar, whole.columns, condition.node))
+    for left, right, at in block.pairs:
+        parts.append(equal(sources, rows, left, right, "joined by USING", at))
+    return parts
+
+
+def equal(sources: Sources, rows: Rows, left: Typed, right: Typed, how: str, at: int) -> Scalar:
+    """That two values of different places in the text are equal."""
+    typed = Typer(rows, rows.ansi, opaque=True, exact=rows.exact).equal(left, right)
+    if typed.scalar is None or typed.can_raise:
+        raise Unshared(f"{left.type} and {right.type} {how} have no shared form", at)
+    return with_all_names(sources, typed.scalar, at)
+
+
+def canonical(parts: Sequence[Scalar]) -> PredicateSet:
+    """Conditions that all must hold, as a predicate set."""
     if not parts:
         return TRUE
-    whole_scalar = parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN)
-    canonical = evaluable(predicate_set(whole_scalar))
-    return inferred(canonical, len(sources.read))
+    whole = parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN)
+    predicates = evaluable(predicate_set(whole))
+    for opaque in opaque_parts(predicates):
+        if any(plain_name(name) == FOUND for name in opaque.names):
+            raise Unshared("a condition on optional tables that only Spark can evaluate")
+    return predicates
 
 
 def _may_raise(rows: Rows, node: SyntaxNode, what: str) -> Unshared:
@@ -57,6 +77,19 @@ def with_names(scalar: Scalar, columns: Sequence[str], node: SyntaxNode) -> Scal
         if isinstance(part, String) and "`" in part.raw:
             raise Unshared("a string with a back quote has no shared form here", part.start)
     return _named(scalar, columns)
+
+
+def with_all_names(sources: Sources, scalar: Scalar, at: int) -> Scalar:
+    """The same expression; what only Spark can evaluate names the columns of any input that it reads."""
+    if not any(isinstance(part, Opaque) for part in walk(scalar)):
+        return scalar
+    source = sources.source
+    if any(t.kind == STRING and "`" in source.text[t.start : t.stop] for t in source.tokens):
+        raise Unshared("a string with a back quote has no shared form here", at)
+    names = [base.name for base in sources.base]
+    marks = (found(slot).scalar for slot in range(len(sources.read)))
+    names += [mark.name for mark in marks if isinstance(mark, Ref)]
+    return _named(scalar, names)
 
 
 def _named(scalar: Scalar, columns: Sequence[str]) -> Scalar:

@@ -1,19 +1,24 @@
 """Binds a filter or a join: inputs, predicates, result columns.
 
 Refused: inputs that no condition connects (unless CROSS JOIN says that this is meant), more than fifteen
-inputs, tables alone. Unshared: conditions that may raise, result columns of nested types.
+inputs, tables alone. Unshared: conditions that may raise, result columns of nested types. Tables that are
+looked up for the rows of an input are no inputs of their own (`lookups`).
 """
 
 from __future__ import annotations
 
-from weft.algebra.network.query import JoinInput, JoinQuery
-from weft.algebra.predicates import PredicateSet
+from collections.abc import Iterator
+
+from weft.algebra.network.query import JoinQuery
+from weft.algebra.predicates.slots import renamed_by
 from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import Opaque
 from weft.algebra.types import is_ordered
 from weft.sql.fallback import Unshared
-from weft.sql.joins.conditions import predicates, with_names
+from weft.sql.joins.bound import BoundBlock, BoundOptional, bound_block
+from weft.sql.joins.conditions import with_names
 from weft.sql.joins.evaluation import needs_spark
+from weft.sql.joins.lookups import folded
 from weft.sql.reading.syntax import SyntaxNode
 from weft.sql.scopes.projection import Projection
 from weft.sql.scopes.rows import Rows
@@ -27,15 +32,19 @@ def join_query(name: str, query_id: str, leaf: Leaf, sources: Sources) -> JoinQu
     rows = sources.rows(leaf.select, leaf.visible)
     columns = _columns(leaf, rows, sources)
     _check_streams(sources)
-    conditions = predicates(sources, rows)
-    _check_connected(sources, conditions)
+    block = bound_block(sources, rows)
+    _check_connected(sources, block)
+    query = folded(sources, block)
     return JoinQuery(
         query_id,
         name,
         sources.source.text,
-        tuple(JoinInput(entry.relation, entry.alias) for entry in sources.read),
-        conditions,
-        columns,
+        query.inputs,
+        query.predicates,
+        tuple(
+            OutputColumn(column.name, column.type, renamed_by(column.value, query.rename))
+            for column in columns
+        ),
         leaf.distinct_in is not None,
     )
 
@@ -73,13 +82,19 @@ def _check_streams(sources: Sources) -> None:
         sources.inputs.stream(sources.source, first.relation, first.at)
 
 
-def _check_connected(sources: Sources, conditions: PredicateSet) -> None:
-    """Raises if the inputs fall into parts that no condition connects."""
-    if conditions.never:
+def _check_connected(sources: Sources, block: BoundBlock) -> None:
+    """Raises if the inputs fall into parts that no condition connects. What a subquery in a condition
+    reads belongs to the rows that it is asked of."""
+    if block.predicates.never:
         return
+    edges = [predicate.slots for predicate in block.predicates.predicates if predicate.slots]
+    edges += [frozenset(pair) for pair in sources.crossed]
+    for tables in _all_optional(block):
+        if tables.kind == "mark" or tables.block.predicates.never:
+            edges.append(tables.block.slots | {block.members[0]})
+        edges += [predicate.slots for predicate in tables.block.predicates.predicates]
     part_of = list(range(len(sources.read)))
-    edges = [sorted(predicate.slots) for predicate in conditions.predicates]
-    for first, *others in [*(edge for edge in edges if edge), *map(list, sources.crossed)]:
+    for first, *others in (sorted(edge) for edge in edges if edge):
         for other in others:
             kept, gone = part_of[first], part_of[other]
             part_of = [kept if part == gone else part for part in part_of]
@@ -89,3 +104,9 @@ def _check_connected(sources: Sources, conditions: PredicateSet) -> None:
             raise sources.source.error(
                 "CARTESIAN", entry.at, left=", ".join(left), right=entry.alias
             )
+
+
+def _all_optional(block: BoundBlock) -> Iterator[BoundOptional]:
+    for tables in block.optional:
+        yield tables
+        yield from _all_optional(tables.block)

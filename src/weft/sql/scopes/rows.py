@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from weft.algebra.condition import condition
-from weft.algebra.query import quote
-from weft.algebra.scalar import Call, Expression, Scalar
+from weft.algebra.network.lookup import FOUND
+from weft.algebra.query import Field, quote
+from weft.algebra.scalar import Call, Expression, Ref, Scalar
 from weft.algebra.types import BOOLEAN, SqlType
 from weft.errors import SqlError
 from weft.sql.fallback import Unshared
@@ -23,7 +24,15 @@ from weft.sql.reading.functions import (
     UNSHARED_AGGREGATES,
 )
 from weft.sql.reading.source import Source
-from weft.sql.reading.syntax import Binary, Function, Name, Star, SyntaxNode
+from weft.sql.reading.syntax import (
+    Binary,
+    Exists,
+    Function,
+    InSubquery,
+    Name,
+    Star,
+    SyntaxNode,
+)
 from weft.sql.scopes.scope import Meaning, Scope
 from weft.sql.typing.analyzer import AnalysisProblem, Remembering
 from weft.sql.typing.coercion import Typed
@@ -34,6 +43,7 @@ _PLACES = re.compile(r"\s*SQLSTATE: .*|^\[[A-Z_.]+\]\s*", re.DOTALL)
 IN_FILTER: Final = "in FILTER"
 IN_ARGUMENT: Final = "inside another aggregate"
 AGGREGATED: Final = frozenset({IN_FILTER, IN_ARGUMENT})
+CONDITIONS: Final = frozenset({"in WHERE", "in ON"})
 WINDOWING: Final = frozenset({"window", "session_window", "window_time"})
 
 
@@ -52,6 +62,10 @@ class Rows:
     time: str = ""
     """The column that a window may be over: the event time of the one stream."""
     clause: str = "here"
+    outer: Rows | None = None
+    """Of a subquery in a condition: the rows of the query around it."""
+    subquery: Callable[[InSubquery | Exists, Rows], Typed] | None = None
+    """Binds a subquery in a condition; None: it has no shared form."""
     _used: set[str] = field(default_factory=set)
 
     def expression(self, node: SyntaxNode, clause: str) -> Expression:
@@ -75,7 +89,8 @@ class Rows:
 
     def ask(self, sql: str, node: SyntaxNode) -> SqlType:
         """The type that Spark gives an expression over the columns of streams and tables."""
-        fields = tuple(base for base in self.scope.base if quote(base.name) in sql)
+        marks = (Field(name, BOOLEAN) for name in self._used if name.endswith(f".{FOUND}"))
+        fields = tuple(base for base in (*self.scope.base, *marks) if quote(base.name) in sql)
         answer = self.analyzer.type(fields, sql)
         if isinstance(answer, AnalysisProblem):
             raise refusal(self.source, node, answer)
@@ -96,7 +111,17 @@ class Rows:
             return self.column(node)
         if isinstance(node, Star):
             raise Unshared("* among expressions has no shared form", node.start)
+        if isinstance(node, InSubquery | Exists) and self.subquery is not None:
+            if self.clause not in CONDITIONS:
+                raise Unshared(f"a subquery {self.clause} has no shared form", node.start)
+            return self._mark(self.subquery(node, self))
         return None
+
+    def _mark(self, found: Typed) -> Typed:
+        """What a subquery says of a row, as a column."""
+        if isinstance(found.scalar, Ref):
+            self._used.add(found.scalar.name)
+        return found
 
     def column(self, node: Name) -> Typed:
         meaning = self.find(node)
@@ -111,6 +136,8 @@ class Rows:
     def find(self, node: Name) -> Meaning | None:
         """The column that a name means, and the fields of it that follow."""
         meanings = self.scope.meanings(node.parts)
+        if not meanings and self.outer is not None:
+            return self.outer.find(node)
         if len(meanings) > 1:
             raise self.source.error(
                 "AMBIGUOUS_COLUMN",

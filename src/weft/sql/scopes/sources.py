@@ -1,22 +1,29 @@
 """FROM: relations, joins between them, subqueries and common table expressions.
 
 `Sources` gives the scope that a SELECT's FROM makes, and collects the inputs (streams and tables, a slot
-for every time that one is read) and the conditions of ON, USING, and of the WHERE clauses of subqueries.
-A subquery that only selects, projects or renames is thereby merged into the query that reads it, and so is
+for every time that one is read) and, in blocks, the conditions of ON, USING, and of the WHERE clauses of
+subqueries. A subquery that only selects, projects or renames is thereby merged into the query that reads it, and so is
 one branch of a union (`unions`). Where a subquery removes duplicates this is noted, and they are not
 removed there: it must not matter, or be made up for, above. What groups or limits is not merged.
 
 ON sees what stands before it in FROM, and nothing behind. USING and NATURAL show each
-pair of joined columns once, in front. A common table expression is bound anew wherever it is read.
+pair of joined columns once, in front: of an outer join that of the side whose rows are all kept. A common
+table expression is bound anew wherever it is read.
+
+Of outer joins and of LEFT SEMI and ANTI JOIN, the side whose rows may be missing must be tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from weft.algebra.query import Field
+from weft.algebra.scalar import Call
+from weft.algebra.types import BOOLEAN
 from weft.sql.fallback import Unshared
 from weft.sql.reading import syntax
 from weft.sql.reading.source import Source
@@ -26,19 +33,20 @@ from weft.sql.reading.syntax import (
     QueryExpression,
     Select,
     SetOperation,
-    SyntaxNode,
 )
+from weft.sql.scopes.block import Block, Condition, OptionalTables, Pair, if_found
 from weft.sql.scopes.inputs import Inputs
 from weft.sql.scopes.projection import Projection, aggregates
 from weft.sql.scopes.rows import Rows
 from weft.sql.scopes.scope import Column, Relation, Scope, base_columns
+from weft.sql.scopes.subqueries import mark
 from weft.sql.scopes.unions import Choices, Columns, Leaf, Leaves, Visible, with_definitions
 from weft.sql.typing.analyzer import Remembering
-from weft.sql.typing.coercion import Typed
 from weft.sql.typing.exact import Exact
 
 MOST_INPUTS: Final = 15
 _INNER: Final = frozenset({"inner", "cross"})
+_OUTER: Final = frozenset({"left", "right", "left semi", "left anti", "semi", "anti"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +56,6 @@ class Input:
     relation: str
     alias: str
     at: int
-
-
-class Condition(NamedTuple):
-    """A condition that rows must meet: an expression over its own scope."""
-
-    rows: Rows
-    node: SyntaxNode
-    clause: str
 
 
 class Unremoved(NamedTuple):
@@ -80,9 +80,8 @@ class Sources:
     ansi: bool
     exact: Exact | None = None
     read: list[Input] = field(default_factory=list)
-    conditions: list[Condition] = field(default_factory=list)
-    pairs: list[tuple[Typed, Typed, int]] = field(default_factory=list)
-    """The columns that USING and NATURAL join, and the token of the join."""
+    block: Block = field(default_factory=Block)
+    """The block that is being read: in the end the outermost one."""
     crossed: list[tuple[int, int]] = field(default_factory=list)
     """Inputs that CROSS JOIN connects on purpose."""
     base: list[Field] = field(default_factory=list)
@@ -92,16 +91,42 @@ class Sources:
     shown: frozenset[str] = frozenset()
     """The values of the result columns, as SQL over the inputs."""
 
-    def rows(self, select: Select, visible: Mapping[str, Visible]) -> Rows:
-        """The rows that a SELECT reads, before its own WHERE, which is added to the conditions."""
-        rows = self._over(self._part(select.source, with_definitions(select, visible)))
+    @property
+    def conditions(self) -> list[Condition]:
+        """The conditions of the block that is being read."""
+        return self.block.conditions
+
+    def rows(
+        self, select: Select, visible: Mapping[str, Visible], outer: Rows | None = None
+    ) -> Rows:
+        """The rows that a SELECT reads, before its own WHERE, which is added to the conditions. Names
+        that it does not know itself may be those of a query around it."""
+        visible = with_definitions(select, visible)
+        rows = self._over(self._part(select.source, visible), visible)
+        rows.outer = outer
         if select.where is not None:
             self.conditions.append(Condition(rows, select.where, "WHERE"))
         return rows
 
-    def _over(self, part: Scope) -> Rows:
+    def _over(self, part: Scope, visible: Mapping[str, Visible]) -> Rows:
         scope = Scope(part.relations, part.visible, tuple(self.base))
-        return Rows(self.source, scope, self.analyzer, self.ansi, self.exact)
+        rows = Rows(self.source, scope, self.analyzer, self.ansi, self.exact)
+        if self.exact is not None:
+            rows.subquery = partial(mark, self, visible)
+        return rows
+
+    @contextmanager
+    def within(self, block: Block) -> Iterator[None]:
+        """What is read goes into another block meanwhile."""
+        around, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = around
+
+    def reads_stream(self, slots: range) -> bool:
+        """Whether one of some inputs is a stream."""
+        return any(self.inputs.find_stream(self.read[slot].relation) for slot in slots)
 
     def _part(self, part: FromPart, visible: Mapping[str, Visible]) -> Scope:
         if isinstance(part, Join):
@@ -149,6 +174,8 @@ class Sources:
         """The SELECT that stands for a subquery: itself, or the chosen branch of a union."""
         if isinstance(query, SetOperation) and self.choices is None:
             raise Unshared(f"{query.words} below GROUP BY has no shared form", query.at)
+        if isinstance(query, SetOperation) and self.block.kind != "all":
+            raise Unshared(f"{query.words} of optional tables has no shared form", query.at)
         leaves = self.leaves(query, visible)
         return leaves[0] if self.choices is None else self.choices.take(leaves)
 
@@ -167,7 +194,7 @@ class Sources:
                 part.at,
                 "register it as a query of its own",
             )
-        if leaf.distinct_in is not None and self.exact is None:
+        if leaf.distinct_in is not None and (self.exact is None or self.block.kind == "left"):
             raise Unshared(
                 "SELECT DISTINCT in a subquery has no shared form", query.distinct_at or 0
             )
@@ -176,7 +203,7 @@ class Sources:
         projection = Projection(rows, named=not leaf.names)
         selected = [column for column, _ in projection.columns(query.items)]
         columns = tuple(leaf.shaped(selected, self.exact))
-        if leaf.distinct_in is not None:
+        if leaf.distinct_in is not None and self.block.kind == "all":
             values = frozenset(column.value.sql for column in columns)
             slots = range(first, len(self.read))
             self.unremoved.append(Unremoved((part.at, leaf.distinct_in), values, slots))
@@ -198,12 +225,11 @@ class Sources:
         return Scope((Relation(relation.qualifier, columns),), columns, ())
 
     def _join(self, join: Join, visible: Mapping[str, Visible]) -> Scope:
+        if join.kind in _OUTER and self.exact is not None:
+            return self._optional(join, visible)
         if join.kind not in _INNER:
-            raise Unshared(
-                f"{join.kind.upper()} JOIN has no shared form yet",
-                join.at,
-                "inner joins are shared",
-            )
+            words = f"{join.kind.upper()} JOIN"
+            raise Unshared(f"{words} has no shared form", join.at, "inner joins are shared")
         left = self._part(join.left, visible)
         inputs_left = len(self.read)
         right = self._part(join.right, visible)
@@ -211,24 +237,59 @@ class Sources:
             self.crossed += [
                 (inputs_left - 1, right) for right in range(inputs_left, len(self.read))
             ]
-        names = join.using
-        if join.natural:
-            others = {column.name.lower() for column in right.visible}
-            names = tuple(column.name for column in left.visible if column.name.lower() in others)
-        scope = self._using(join, names, left, right)
-        if join.on is not None:
-            self.conditions.append(Condition(self._over(scope), join.on, "ON"))
-        return scope
+        self._matching(join, left, right, visible)
+        return self._joined(join, left, right)
 
-    def _using(self, join: Join, names: tuple[str, ...], left: Scope, right: Scope) -> Scope:
+    def _optional(self, join: Join, visible: Mapping[str, Visible]) -> Scope:
+        """An outer join, or a join that only tests whether there is a match."""
+        words = f"{join.kind.upper()} JOIN"
+        tests_only = join.kind not in ("left", "right")
+        outside, inside = self.block, Block("mark" if tests_only else "left")
+        is_right = join.kind == "right"
+        first = len(self.read)
+        with self.within(inside if is_right else outside):
+            left = self._part(join.left, visible)
+        middle = len(self.read)
+        with self.within(outside if is_right else inside):
+            right = self._part(join.right, visible)
+        slots = range(first, middle) if is_right else range(middle, len(self.read))
+        if self.reads_stream(slots):
+            reason = f"{words} has no shared form unless the side that may be missing is a table"
+            raise Unshared(reason, join.at)
+        with self.within(inside):
+            self._matching(join, left, right, visible)
+        tables = OptionalTables(slots, inside, words, join.at)
+        outside.tables.append(tables)
+        if tests_only:
+            match = tables.found.scalar
+            assert match is not None
+            negated = "anti" in join.kind
+            outside.tests.append(Call("not", (match,), BOOLEAN) if negated else match)
+            return left
+        if is_right:
+            return self._joined(join, right, _optional_columns(left, slots[0]), left_first=False)
+        return self._joined(join, left, _optional_columns(right, slots[0]))
+
+    def _matching(
+        self, join: Join, left: Scope, right: Scope, visible: Mapping[str, Visible]
+    ) -> None:
+        """Take up the conditions of a join."""
+        for name in _common_names(join, left, right):
+            mine, other = self._only(left, name, join), self._only(right, name, join)
+            self.block.pairs.append(Pair(mine.value, other.value, join.at))
+        if join.on is not None:
+            columns = (*left.visible, *right.visible)
+            scope = Scope((*left.relations, *right.relations), columns, ())
+            self.conditions.append(Condition(self._over(scope, visible), join.on, "ON"))
+
+    def _joined(self, join: Join, kept: Scope, other: Scope, *, left_first: bool = True) -> Scope:
+        """The scope of a join. Of the columns that USING joins, those of the kept side are shown."""
         shown: list[Column] = []
         hidden: set[int] = set()
-        for name in names:
-            mine = self._only(left, name, join)
-            other = self._only(right, name, join)
-            self.pairs.append((mine.value, other.value, join.at))
-            shown.append(mine)
-            hidden.update((id(mine), id(other)))
+        for name in _common_names(join, kept, other):
+            shown.append(self._only(kept, name, join))
+            hidden.update((id(shown[-1]), id(self._only(other, name, join))))
+        left, right = (kept, other) if left_first else (other, kept)
         rest = [column for column in (*left.visible, *right.visible) if id(column) not in hidden]
         return Scope((*left.relations, *right.relations), (*shown, *rest), ())
 
@@ -243,3 +304,22 @@ class Sources:
         raise self.source.error(
             "UNKNOWN_COLUMN", join.at, name=name, stream=scope.described, known=scope.listed
         )
+
+
+def _common_names(join: Join, left: Scope, right: Scope) -> tuple[str, ...]:
+    """The columns that USING or NATURAL joins."""
+    if not join.natural:
+        return join.using
+    others = {column.name.lower() for column in right.visible}
+    return tuple(column.name for column in left.visible if column.name.lower() in others)
+
+
+def _optional_columns(scope: Scope, slot: int) -> Scope:
+    """The scope of tables whose rows may be missing."""
+    every = [column for relation in scope.relations for column in relation.columns]
+    columns = {id(column): if_found(column, slot) for column in (*every, *scope.visible)}
+    relations = tuple(
+        Relation(relation.qualifier, tuple(columns[id(column)] for column in relation.columns))
+        for relation in scope.relations
+    )
+    return Scope(relations, tuple(columns[id(column)] for column in scope.visible), ())

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weft.algebra.network.bits import bit_of
+from weft.algebra.network.bits import bit_column
 from weft.algebra.predicates import Linear, Subject
 from weft.algebra.predicates.slots import column_name, slots_in
 from weft.algebra.predicates.subject import COMPARE
@@ -38,7 +38,7 @@ def readable_scalar(scalar: Scalar) -> Scalar:
         slots = slots_in(scalar)
         if len(slots) > 1:
             raise NeedsSpark(scalar.sql)
-        return Ref(column_name(min(slots, default=0), bit_of(scalar).name), scalar.type)
+        return Ref(column_name(min(slots, default=0), bit_column(scalar)), scalar.type)
     if isinstance(scalar, Call):
         arguments = tuple(readable_scalar(argument) for argument in scalar.arguments)
         return Call(scalar.operator, arguments, scalar.type)

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.kernel.columns.operations import Array
 from weft.kernel.network.joins.history import Chunk, Index
-from weft.kernel.network.joins.keys import candidate_ranges
+from weft.kernel.network.joins.keys import candidate_pairs
 from weft.kernel.network.program import PhysicalJoin
 from weft.kernel.network.rows import Segment
 
@@ -89,36 +89,12 @@ def _chunks(newest: Chunk | None) -> list[Chunk]:
 def _parts(join: PhysicalJoin, meeting: _Meeting, size: int) -> Iterator[_Part]:
     left, right = meeting.left.indexes[join.left.id], meeting.right.indexes[join.right.id]
     probing, searched = (left, right) if meeting.probes_left else (right, left)
-    if not len(probing.keys) or not len(searched.keys):
-        return
-    first, beyond = candidate_ranges(join.key, probing.keys, searched.keys, meeting.probes_left)
-    ends = np.cumsum(beyond - first)
-    total = int(ends[-1])
-    for start in range(0, total, size):
-        stop = min(start + size, total)
-        probes, others = _expanded(first, beyond, ends, start, stop)
+    pairs = candidate_pairs(join.key, probing.keys, searched.keys, meeting.probes_left, size)
+    for probes, others in pairs:
         if meeting.probes_left:
             yield _Part(meeting, probes, others)
         else:
             yield _Part(meeting, others, probes)
-
-
-def _expanded(
-    first: Array, beyond: Array, ends: Array, start: int, stop: int
-) -> tuple[Array, Array]:
-    """The candidates with the numbers from start to stop: who searches, and whom it finds."""
-    low = int(np.searchsorted(ends, start, side="right"))
-    high = int(np.searchsorted(ends, stop, side="left")) + 1
-    lengths = (beyond - first)[low:high].copy()
-    begins = first[low:high].copy()
-    skipped = start - (int(ends[low - 1]) if low else 0)
-    begins[0] += skipped
-    lengths[0] -= skipped
-    lengths[-1] -= int(ends[high - 1]) - stop
-    probes = np.repeat(np.arange(low, high), lengths)
-    offsets = np.cumsum(lengths) - lengths
-    others = np.arange(stop - start) + np.repeat(begins - offsets, lengths)
-    return probes, others
 
 
 def _block(join: PhysicalJoin, parts: Sequence[_Part]) -> Block:

@@ -36,6 +36,15 @@ class Lifetime:
     def unbounded(self) -> bool:
         return any(not bounds for bounds in self.alternatives)
 
+    def within(self, slots: range) -> Lifetime:
+        """As far as it can be told from the rows of some slots, which may be later."""
+        return Lifetime(
+            tuple(
+                tuple((slot - slots[0], bound) for slot, bound in bounds if slot in slots)
+                for bounds in self.alternatives
+            )
+        )
+
     def expiry(self, rows: Rows) -> Array | None:
         """The watermark at which each row is no longer needed; None: never."""
         if self.unbounded:

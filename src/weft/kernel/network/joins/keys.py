@@ -13,7 +13,7 @@ than the rounding, and the candidates are compared exactly. With neither, all pa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,6 +150,23 @@ def equality_key(literals: Sequence[LiteralPredicate], left_slots: int) -> Key:
             value = _shifted(readable_scalar(argument), left_slots if side else 0)
             sides[side].append(ScalarPart(value, subject.operator == "<=>"))
     return Key(tuple(literals), KeySide(tuple(sides[0])), KeySide(tuple(sides[1])))
+
+
+def join_key(predicates: PredicateSet, left_slots: int) -> Key:
+    """The key of a join by itself: its equalities, else the best range, else none."""
+    literals = equalities(predicates, left_slots)
+    ranges = {} if literals else range_subjects(predicates, left_slots)
+    best = best_range(ranges)
+    if best is not None:
+        return range_key(best, [ranges[best]], left_slots)
+    return equality_key(literals, left_slots)
+
+
+def best_range(ranges: Mapping[Linear, Values]) -> Linear | None:
+    """The range to search in: one that is bounded on both sides, if there is one."""
+    return min(
+        ranges, key=lambda subject: (None in hull(ranges[subject]), subject.sql), default=None
+    )
 
 
 def _halves(subject: Linear, left_slots: int) -> tuple[tuple[tuple[int, Ref], ...], ...]:
@@ -299,11 +316,42 @@ def _range_values(part: SumPart, rows: Rows) -> tuple[Array, Array | None]:
     return total, valid
 
 
-def candidate_ranges(
+def candidate_pairs(
+    key: Key, probing: Array, sorted_values: Array, probes_left: bool, size: int
+) -> Iterator[tuple[Array, Array]]:
+    """The candidates of probing values among the other side's sorted values, as positions in either, at
+    most `size` at once. `probes_left` says that the probing values are the left side's."""
+    if not len(probing) or not len(sorted_values):
+        return
+    first, beyond = _candidate_ranges(key, probing, sorted_values, probes_left)
+    ends = np.cumsum(beyond - first)
+    total = int(ends[-1])
+    for start in range(0, total, size):
+        yield _expanded(first, beyond, ends, start, min(start + size, total))
+
+
+def _expanded(
+    first: Array, beyond: Array, ends: Array, start: int, stop: int
+) -> tuple[Array, Array]:
+    """The candidates with the numbers from start to stop: who searches, and whom it finds."""
+    low = int(np.searchsorted(ends, start, side="right"))
+    high = int(np.searchsorted(ends, stop, side="left")) + 1
+    lengths = (beyond - first)[low:high].copy()
+    begins = first[low:high].copy()
+    skipped = start - (int(ends[low - 1]) if low else 0)
+    begins[0] += skipped
+    lengths[0] -= skipped
+    lengths[-1] -= int(ends[high - 1]) - stop
+    probes = np.repeat(np.arange(low, high), lengths)
+    offsets = np.cumsum(lengths) - lengths
+    others = np.arange(stop - start) + np.repeat(begins - offsets, lengths)
+    return probes, others
+
+
+def _candidate_ranges(
     key: Key, probing: Array, sorted_values: Array, probes_left: bool
 ) -> tuple[Array, Array]:
-    """For each probing value, which of the other side's sorted values are candidates: from, to.
-    `probes_left` says that the probing values are the left side's."""
+    """For each probing value, which of the other side's sorted values are candidates: from, to."""
     if key.interval is None:
         first = np.searchsorted(sorted_values, probing, side="left")
         return first, np.searchsorted(sorted_values, probing, side="right")

@@ -30,8 +30,10 @@ def bytes_in_memory(program: Program, entry: Entry) -> int:
     rows = int(entry["rows"])
     if kind == "distinct":
         return rows * _PER_HASH
-    node = program.node_by_id.get(name)
-    if node is None:
+    nodes = [node for node in program.nodes if name in (node.id, node.base)]
+    if not nodes:
         return 0
-    per_row = _PER_ROW + _PER_COLUMN * len(node.stored) + _PER_INDEX * len(node.inputs)
+    per_row = sum(
+        _PER_ROW + _PER_COLUMN * len(node.stored) + _PER_INDEX * len(node.inputs) for node in nodes
+    )
     return max(rows * per_row, _GROWTH * int(entry["size"]))

@@ -18,8 +18,8 @@ from weft.kernel.network.passing import FromSteps
 from weft.runtime.checkpoint.commits import RETAINED, STATE, Commit, Entry, Intent
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.frames import failure_of
-from weft.runtime.network.history import Published
-from weft.runtime.network.lanes.layout import layouts, usable
+from weft.runtime.network.history import Published, stale_joins
+from weft.runtime.network.lanes.layout import below, layouts, usable
 from weft.runtime.network.lanes.node_rows import BUCKETS
 from weft.runtime.network.lanes.results import ShownRows
 from weft.runtime.network.lanes.stage import Stage, Surroundings, encoded
@@ -105,13 +105,15 @@ class LaneComputing:
         self, files: StepFiles, intent: Intent, from_steps: FromSteps, limits: Limits
     ) -> NetworkOutcome:
         """All stages of the step."""
-        around = self._around(intent, from_steps, limits)
+        around = self._around(files, intent, from_steps, limits)
         wanted = layouts(self._program, files.versions)
         with self._handing_off():
             step = LaneStep(around, self._program, self._lanes.runner(self._work.spark, self._log))
-            old, stale = usable(wanted, files.last, around.tasks)
+            again = stale_joins(files.base, files.versions) & self._program.node_by_id.keys()
+            wrong = below(self._program, again)
+            old, stale = usable(wanted, files.last, around.tasks, wrong)
             with self._work.timed("history"):
-                built = step.build(stale, old, files.base, files.tables)
+                built = step.build(stale, old, files.base, files.tables, again)
             with self._work.timed("kernel"):
                 new = [
                     (file.relation, {**file.entry, "sequence": file.sequence}) for file in files.new
@@ -134,13 +136,17 @@ class LaneComputing:
             layouts=wanted,
         )
 
-    def _around(self, intent: Intent, from_steps: FromSteps, limits: Limits) -> Surroundings:
+    def _around(
+        self, files: StepFiles, intent: Intent, from_steps: FromSteps, limits: Limits
+    ) -> Surroundings:
         return Surroundings(
             checkpoint=self._log.storage.uri,
             log=self._log.stream,
             plan_version=intent.plan_version,
             queries=None,
             tasks=self._lanes.count,
+            tables=files.tables,
+            versions=files.versions,
             watermark_before=intent.watermark_before,
             from_steps=from_steps,
             most_matches=limits.most_matches,

@@ -1,13 +1,13 @@
 """Which bucket files can be used as they are.
 
 Bucket files are an index: all that they hold can be read again from the files of history. An input's files
-are of use as long as it has the same members, columns and bounds on time, and, if it comes from tables
-alone, the same versions of them. A commit names the layout of every input that it has bucket files for.
+are of use as long as it has the same members, columns and bounds on time, and the same versions of the
+tables that its rows depend on. A commit names the layout of every input that it has bucket files for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from weft.algebra import codec
 from weft.kernel.network import Program
@@ -24,7 +24,7 @@ def layouts(program: Program, tables: Mapping[str, str]) -> dict[str, str]:
     """What the bucket files of every input must hold, as a digest. `tables`: the versions in use."""
     result: dict[str, str] = {}
     for node in program.nodes:
-        versions = [] if reads_stream(program, node) else [tables[name] for name in node.relations]
+        versions = [tables[name] for name in sorted(node.tables)]
         for entry in node.inputs:
             alternatives = [list(map(list, one)) for one in entry.lifetime.alternatives]
             held = [list(entry.members), list(node.stored), alternatives, versions]
@@ -36,10 +36,17 @@ def reads_stream(program: Program, node: PhysicalNode) -> bool:
     return not program.streams.isdisjoint(node.relations)
 
 
+def below(program: Program, joins: Collection[str]) -> set[str]:
+    """The inputs of joins that are computed again. Bucket files may have lost rows that files of history
+    still have."""
+    sides = (program.node_by_id[join].join for join in joins)
+    return {input_key(entry) for join in sides if join for entry in (join.left, join.right)}
+
+
 def usable(
-    wanted: Mapping[str, str], last: Commit | None, tasks: int
+    wanted: Mapping[str, str], last: Commit | None, tasks: int, wrong: Collection[str] = ()
 ) -> tuple[list[Entry], list[str]]:
-    """The bucket files that can be used, and the inputs that need new ones."""
+    """The bucket files that can be used, and the inputs that need new ones; `wrong` ones in any case."""
     known: Mapping[str, str] = (last.engine.get(BUCKETS) or {}) if last else {}
     files: dict[str, list[Entry]] = {}
     for entry in last.live.get(BUCKETS, ()) if last else ():
@@ -47,7 +54,7 @@ def usable(
     stale = [
         key
         for key, layout in wanted.items()
-        if known.get(key) != layout or len(files.get(key, ())) > MOST_FILES * tasks
+        if known.get(key) != layout or key in wrong or len(files.get(key, ())) > MOST_FILES * tasks
     ]
     kept = [entry for key in wanted if key not in stale for entry in files.get(key, ())]
     return kept, stale

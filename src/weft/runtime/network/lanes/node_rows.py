@@ -23,7 +23,7 @@ class NodeRows:
         self, stage: Stage, log: StreamLog, program: Program, node: PhysicalNode, task: int
     ) -> None:
         around, storage = stage.around, log.storage
-        self._program, self._node = program, node
+        self._program, self._node, self._versions = program, node, around.versions
         entries = [entry for entry in node.inputs if input_key(entry) in stage.writes]
         buffer = around.piece_bytes // (len(entries) + 1)
         suffix = f"{stage.number}-{task}"
@@ -49,7 +49,8 @@ class NodeRows:
             writer.add(kept)
         if self._history is not None:
             table = to_store(self._node, kept)
-            self._history.add(table, about_join(self._program, self._node.id, table))
+            about = about_join(self._program, self._node.id, table, self._versions)
+            self._history.add(table, about)
 
     def close(self) -> list[Output]:
         """What was written."""

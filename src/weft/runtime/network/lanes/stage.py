@@ -25,6 +25,10 @@ class Surroundings:
     """The queries that show rows; None: all of the plan."""
     tasks: int
     """How many shares of the buckets there are."""
+    tables: Mapping[str, Entry]
+    """The files of the tables."""
+    versions: Mapping[str, str]
+    """The versions of the tables."""
     watermark_before: int
     from_steps: Mapping[str, Mapping[str, int]]
     most_matches: int

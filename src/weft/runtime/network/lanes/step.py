@@ -11,7 +11,7 @@ Old bucket files and those of the step are the index after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weft.kernel.failure import QueryFailure
@@ -56,10 +56,16 @@ class LaneStep:
         self.counters = Counters()
 
     def build(
-        self, stale: Sequence[str], old: Sequence[Entry], base: Iterable[Entry], tables: Tables
+        self,
+        stale: Sequence[str],
+        old: Sequence[Entry],
+        base: Iterable[Entry],
+        tables: Tables,
+        again: Collection[str] = (),
     ) -> list[Entry]:
         """Bucket files of history for the inputs that are stale, beside the old ones that are not.
-        `base`: the files of history."""
+        `base`: the files of history. Joins of tables alone, and those in `again`, whose files have
+        earlier contents of a table, are computed."""
         if not stale:
             return []
         needed = {
@@ -67,27 +73,33 @@ class LaneStep:
             for node in self._program.nodes
             if any(input_key(entry) in stale for entry in node.inputs)
         }
-        files = [
-            (name, entry)
-            for entry in base
-            for kind, name in [kind_of(entry)]
-            if kind != "distinct" and name in needed
-        ]
-        files += [(name, entry) for name, entry in tables.items() if name in needed]
+        files: list[tuple[str, Entry]] = []
+        for entry in base:
+            kind, name = kind_of(entry)
+            if kind == "relation":
+                files += [(source, entry) for source in self._sources(name) if source in needed]
+            elif kind == "join" and name in needed and name not in again:
+                files.append((name, entry))
+        for name, entry in tables.items():
+            files += [(source, entry) for source in self._sources(name) if source in needed]
         built = self._rows(files, stale, emits=False)
         for level in self._levels[1:]:
-            of_tables = [
+            computed = [
                 node
                 for node in level
-                if node.id in needed and not reads_stream(self._program, node)
+                if node.id in needed and (node.id in again or not reads_stream(self._program, node))
             ]
-            built += self._joins(of_tables, (), [*old, *built], stale, emits=False)
+            built += self._joins(computed, (), [*old, *built], stale, emits=False)
         return built
+
+    def _sources(self, relation: str) -> list[str]:
+        """The nodes that have the rows of a stream or table, with lookups or without."""
+        return [node.id for node in self._program.nodes if node.base == relation]
 
     def advance(self, old: Sequence[Entry], new: Sequence[tuple[str, Entry]]) -> None:
         """The matches of new rows, which come as files of relations, with old and new ones."""
         writes = [input_key(entry) for node in self._program.nodes for entry in node.inputs]
-        read = [file for file in new if file[0] in self._program.node_by_id]
+        read = [(source, entry) for name, entry in new for source in self._sources(name)]
         fresh = self._rows(read, writes, emits=True)
         for level in self._levels[1:]:
             joins = [node for node in level if reads_stream(self._program, node)]
@@ -153,7 +165,8 @@ class LaneStep:
         for kind, body in outputs:
             if kind == "counters":
                 counters.add(Counters(**body))
-        for name in stage.nodes:
+        lookups = [node.id for node in self._program.nodes if node.lookups]
+        for name in stage.nodes or lookups:
             counters.check(self._program, self._program.node_by_id[name], self._around.limits)
         for kind, body in outputs:
             if kind == "failure":

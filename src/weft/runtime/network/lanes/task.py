@@ -10,8 +10,8 @@ A task holds one piece of a file at a time, or one of either side of a join.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,8 @@ from weft.kernel.failure import QueryFailure
 from weft.kernel.network import Program, program
 from weft.kernel.network.buckets import BUCKET, Pieces, Range, is_everywhere, met
 from weft.kernel.network.distinct import unseen
+from weft.kernel.network.lookups.looked_up import lookup_tables, with_lookups
+from weft.kernel.network.lookups.tables import LookupTable
 from weft.kernel.network.passing import TOO_LARGE, Kept, Passage
 from weft.kernel.network.program import Input, PhysicalNode
 from weft.kernel.network.rows import TableRows
@@ -32,6 +34,7 @@ from weft.runtime.network.lanes.bucket_files import InputPieces, input_key, tabl
 from weft.runtime.network.lanes.node_rows import NodeRows
 from weft.runtime.network.lanes.results import MEMORY, ShownRows
 from weft.runtime.network.lanes.stage import Stage, decoded
+from weft.runtime.network.tables import absent_bits
 from weft.runtime.tasks import Output
 
 _LARGE_HASHES = 1 << 16
@@ -112,8 +115,19 @@ class Task:
         if node.join is not None:
             rows.add(stored_rows(node, table))
             return
-        before = self._around.watermark_before
-        self._take_over(rows, self._passage.of_relation(node, TableRows(table), before))
+        before, new_rows = self._around.watermark_before, TableRows(table)
+        looked_up = with_lookups(self._passage, node, new_rows, self._tables)
+        self._take_over(rows, self._passage.of_relation(node, looked_up, before, new_rows))
+
+    @cached_property
+    def _tables(self) -> Mapping[str, LookupTable]:
+        """The tables that lookups read, whole."""
+        nodes = [node for node in self._program.nodes if node.lookups]
+        names = {name for node in nodes for name in node.tables}
+        files = {name: entry["name"] for name, entry in self._around.tables.items()}
+        contents = {name: self._storage.read_table(files[name]) for name in sorted(names)}
+        absent = absent_bits(contents.values())
+        return lookup_tables(nodes, contents, absent, self._around.limits)
 
     def _take_over(self, rows: NodeRows, blocks: Iterable[Kept | None]) -> None:
         """Write what becomes of blocks of rows, one after the other."""
