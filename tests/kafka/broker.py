@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -19,8 +22,8 @@ PATIENCE = 120
 #: These processes are short: the optimizing compiler does not pay off.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>weft</groupId><artifactId>{name}</artifactId><version>1</version>
-<dependencies>{dependencies}</dependencies></project>
+<groupId>weft</groupId><artifactId>{name}</artifactId><version>1</version><packaging>pom</packaging>
+{contents}</project>
 """
 _DEPENDENCY = """<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>
 <version>{version}</version>{exclusions}</dependency>
@@ -28,39 +31,58 @@ _DEPENDENCY = """<dependency><groupId>{group}</groupId><artifactId>{artifact}</a
 _ALONE = (
     "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 )
-# Spark publishes its connector for 4.2 and the helper of it for 4.0; they work with Spark 4.3.
-_CONNECTOR = [
-    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0", _ALONE),
-    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0", _ALONE),
-    ("org.apache.kafka", "kafka-clients", "3.9.2", _ALONE),
-    ("org.apache.commons", "commons-pool2", "2.12.1", _ALONE),
-]
-_BROKER = [("org.apache.kafka", "kafka_2.13", "4.1.0", "")]
+_WANTED = {
+    # Spark publishes its connector for 4.2 and the helper of it for 4.0; they work with Spark 4.3.
+    "connector": (
+        ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0", _ALONE),
+        ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0", _ALONE),
+        ("org.apache.kafka", "kafka-clients", "3.9.2", _ALONE),
+        ("org.apache.commons", "commons-pool2", "2.12.1", _ALONE),
+    ),
+    "broker": (("org.apache.kafka", "kafka_2.13", "4.1.0", ""),),
+}
 
 
-def connector_jars(folder: Path) -> list[Path]:
+def connector_jars() -> list[Path]:
     """What Spark needs to read and write Kafka."""
-    return _jars(folder / "connector", _CONNECTOR)
+    return sorted((_fetched() / "connector" / "jars").glob("*.jar"))
 
 
-def broker_jars(folder: Path) -> list[Path]:
-    return _jars(folder / "broker", _BROKER)
+def broker_jars() -> list[Path]:
+    return sorted((_fetched() / "broker" / "jars").glob("*.jar"))
 
 
-def _jars(folder: Path, wanted: list[tuple[str, str, str, str]]) -> list[Path]:
-    """The jars, from Maven's own store or its registry; the test is skipped without either."""
+def _fetched() -> Path:
+    """The folder of the jars. Maven fetches them once, and they stay in this environment."""
+    digest = hashlib.sha256(repr(_WANTED).encode()).hexdigest()[:12]
+    target = Path(sys.prefix) / "share" / "weft" / f"kafka-{digest}"
+    if not target.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            fetched = Path(folder) / "fetched"
+            _fetch(fetched)
+            if not target.is_dir():  # another process may have been faster
+                fetched.rename(target)
+    return target
+
+
+def _fetch(folder: Path) -> None:
+    """Jars from Maven's own store or its registry; the test is skipped without either."""
     maven = shutil.which("mvn")
     if maven is None:
         pytest.skip("there is no Maven (`mvn`) to fetch Kafka's jars with")
-    folder.mkdir(parents=True)
-    dependencies = "".join(
-        _DEPENDENCY.format(group=g, artifact=a, version=v, exclusions=e) for g, a, v, e in wanted
-    )
-    (folder / "pom.xml").write_text(_POM.format(name=folder.name, dependencies=dependencies))
+    modules = "".join(f"<module>{name}</module>" for name in _WANTED)
+    _write_pom(folder, "all", f"<modules>{modules}</modules>")
+    for name, wanted in _WANTED.items():
+        dependencies = "".join(
+            _DEPENDENCY.format(group=g, artifact=a, version=v, exclusions=e)
+            for g, a, v, e in wanted
+        )
+        _write_pom(folder / name, name, f"<dependencies>{dependencies}</dependencies>")
     command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"]
-    command.append(f"-DoutputDirectory={folder / 'jars'}")
+    command.append("-DoutputDirectory=jars")
     for where in (["--offline"], []):
-        fetched = subprocess.run(
+        ended = subprocess.run(
             [*command, *where],
             cwd=folder,
             env={**os.environ, "MAVEN_OPTS": _JAVA_OPTIONS},
@@ -68,11 +90,14 @@ def _jars(folder: Path, wanted: list[tuple[str, str, str, str]]) -> list[Path]:
             text=True,
             timeout=600,
         )
-        if not fetched.returncode:
-            break
-    else:
-        pytest.skip(f"Maven cannot fetch Kafka's jars: {fetched.stdout.strip()[:300]}")
-    return sorted((folder / "jars").glob("*.jar"))
+        if not ended.returncode:
+            return
+    pytest.skip(f"Maven cannot fetch Kafka's jars: {ended.stdout.strip()[:300]}")
+
+
+def _write_pom(folder: Path, name: str, contents: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "pom.xml").write_text(_POM.format(name=name, contents=contents))
 
 
 @contextmanager

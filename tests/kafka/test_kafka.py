@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,17 +9,29 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.crash.simulated import dying
 from tests.kafka.broker import broker_jars, connector_jars, running_broker
 from tests.review.support import put_rows
+from tests.support.harness import session
 
+import weft
 from weft.runtime.frames import frame_of
 from weft.runtime.sinks.spark import with_headers, with_tags
 
+QUERIES = {
+    "counts": "SELECT k AS key, concat(k, '=', count(*)) AS value FROM s "
+    "GROUP BY window(ts, '10 seconds'), k",
+    "plain": "SELECT k AS key, concat(k, ':', transform(array(v), x -> x)[0]) AS value FROM s",
+}
 TAGS = ("weft_batch", "weft_query", "weft_seq")
 
 
+def headers_in(row: Any) -> dict[str, str]:
+    return {header.key: header.value.decode() for header in row.headers or ()}
+
+
 def headers_of(frame: Any) -> list[dict[str, str]]:
-    return [{h.key: h.value.decode() for h in row.headers} for row in frame.collect()]
+    return [headers_in(row) for row in frame.collect()]
 
 
 def test_the_frame_for_kafka_has_the_tags_as_headers(spark: SparkSession) -> None:
@@ -49,29 +56,54 @@ def test_headers_of_the_query_stay(spark: SparkSession) -> None:
     assert second == {"weft_batch": "0", "weft_query": "hot", "weft_seq": "1"}
 
 
-def child(folder: Path, address: str, jars: list[Path], **more: str) -> Any:
-    command = [sys.executable, "-m", "tests.kafka.child", str(folder), address]
-    command.append(",".join(map(str, jars)))
-    return subprocess.run(
-        command, env={**os.environ, **more}, capture_output=True, text=True, timeout=240
-    )
+def with_jars(spark: SparkSession, jars: list[Path]) -> None:
+    """Let a session that runs already find the classes of some jars."""
+    jvm: Any = spark.sparkContext._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    for jar in jars:
+        loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_reader_counts_every_result_once_though_the_process_was_killed(tmp_path: Path) -> None:
-    """Killed after Kafka has a batch and before its commit: the batch is sent again, with the same
-    headers."""
-    connector = connector_jars(tmp_path)
+def run(spark: SparkSession, folder: Path, address: str) -> None:
+    """Two queries, a shared one and a fallback, each into a topic of its own."""
+    own = session(spark)
+    source = own.readStream.schema("ts timestamp, k string, v bigint")
+    frame = source.option("maxFilesPerTrigger", 1).parquet(str(folder / "input"))
+    w = weft.Weft(own, folder / "checkpoint")
+    w.add_stream("s", frame, time="ts", watermark="0 seconds")
+    for name, sql in QUERIES.items():
+        w.register(name, sql)
+    options = {"kafka.bootstrap.servers": address, "topic": "weft-{query}"}
+    w.start(weft.sinks.spark("kafka", **options), availableNow=True).awaitTermination()
+
+
+def read(spark: SparkSession, address: str) -> list[dict[str, Any]]:
+    """All messages of both topics."""
+    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", address)
+    reader = reader.option("subscribe", "weft-counts,weft-plain").option("includeHeaders", "true")
+    messages = reader.load().selectExpr("topic", "cast(value AS string) AS value", "headers")
+    return [
+        {"topic": row.topic, "value": row.value, "headers": headers_in(row)}
+        for row in messages.collect()
+    ]
+
+
+@pytest.mark.crash
+def test_a_reader_counts_every_result_once_though_the_run_crashed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It ends after Kafka has a batch and before the batch's commit: the batch is sent again, with the
+    same headers."""
+    with_jars(spark, connector_jars())
     for number in range(4):
         rows = [(10 * number + i, f"k{i % 3}", i) for i in range(9)]
         put_rows(tmp_path / "input", number, rows)
-    with running_broker(broker_jars(tmp_path), tmp_path / "kafka") as address:
-        killed = child(tmp_path, address, connector, WEFT_KILL_AT="after_results:3")
-        assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
-        answer = child(tmp_path, address, connector)
-        assert answer.returncode == 0, answer.stderr[-2000:]
-    messages = json.loads(answer.stdout.splitlines()[-1])
+    with running_broker(broker_jars(), tmp_path / "kafka") as address:
+        with dying("after_results", 3) as crash, pytest.raises(weft.RunError, match="Crash"):
+            run(spark, tmp_path, address)
+        assert crash.crashed
+        run(spark, tmp_path, address)
+        messages = read(spark, address)
     by_tags: dict[tuple[str, ...], set[str]] = {}
     for message in messages:
         assert set(message["headers"]) == set(TAGS)
