@@ -130,6 +130,30 @@ def test_one_stream_looks_up_all_its_tables() -> None:
     assert looked_up(f"{sql} AND age < 5").inputs == query.inputs
 
 
+def test_the_order_of_lookups_is_not_the_querys() -> None:
+    parts = [
+        "LEFT JOIN people p ON b.channel = p.name",
+        "LEFT JOIN cities c ON c.size = b.auction",
+        "LEFT JOIN people o ON b.price = o.age",
+    ]
+    wheres = ["b.price IN (SELECT age FROM people)", "b.auction NOT IN (SELECT size FROM cities)"]
+    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+        from_ = " ".join(parts[place] for place in order)
+        for where in (wheres, wheres[::-1]):
+            query = looked_up(
+                f"SELECT p.city, c.land, o.city AS x FROM bids b {from_} WHERE {' AND '.join(where)}"
+            )
+            assert (
+                query.inputs
+                == looked_up(
+                    f"SELECT d FROM bids b {' '.join(parts)} WHERE {' AND '.join(wheres)}"
+                ).inputs
+            )
+    inner = "SELECT d FROM bids, {} WHERE channel = name AND city = id AND size > 3"
+    one, other = (looked_up(inner.format(names)) for names in ("people, cities", "cities, people"))
+    assert one.inputs == other.inputs and one.predicates == other.predicates
+
+
 def test_what_follows_from_an_inner_join_is_still_inferred() -> None:
     query = looked_up("SELECT price FROM bids JOIN people ON channel = name WHERE name = 'x'")
     assert query.predicates.sql == "`0.channel` = 'x' AND `0.people@0.name` = 'x'"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.explain.support import NoAnalyzer, network_of
 from tests.support.network_steps import (
     SECOND,
     Oracle,
@@ -18,18 +19,21 @@ from tests.support.network_steps import (
     difference,
     plan_of,
     rows_of,
+    stream,
     table,
 )
 
 from weft.algebra.condition.values import Values, single
 from weft.algebra.network.bits import bit_of
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates import LiteralPredicate, OrPredicate
-from weft.algebra.query import OutputColumn
+from weft.algebra.query import Field, OutputColumn
 from weft.algebra.scalar import Call, Literal, Opaque, Ref
 from weft.kernel import network
 from weft.kernel.failure import QueryFailure
 from weft.kernel.network import Limits, State
 from weft.kernel.network.distinct import Emitted, fresh
+from weft.sql import bind
 
 PAIR = ("a", "a")
 SAME_KEY = difference(PAIR, (0, "k"), (1, "k"), 0, 0)
@@ -120,6 +124,30 @@ def test_a_key_that_joins_everything_names_its_queries() -> None:
     assert run([careful], rows, limits).counters.candidates.popitem()[1] == 10_000
     with pytest.raises(QueryFailure, match="more than 5000 pairs"):
         run([careful], rows, Limits(most_candidates=5000, block=500))
+
+
+def test_a_lookup_with_too_many_matches_names_its_queries() -> None:
+    """Its own queries, not those that only read the stream."""
+    field = Field("k", "int")
+    queries = [
+        bind(name, sql, {"a": stream("a")}, NoAnalyzer(), query_id=name, tables={"t": (field,)})
+        for name, sql in (
+            ("hot", "SELECT a.k, t.k AS tk FROM a LEFT JOIN t ON a.k = t.k"),
+            ("cold", "SELECT k FROM a WHERE k IN (SELECT k FROM t)"),
+            ("plain", "SELECT k FROM a"),
+        )
+    ]
+    joins = [query for query in queries if isinstance(query, JoinQuery)]
+    program = network.program(network_of(joins, [stream("a")]))
+    tables = {"t": [pa.table({"k": pa.array([1] * 50, pa.int32())})]}
+    state = network.restored(program, tables)
+    rows = seconds(*((second, 1) for second in range(50)))
+    limits = Limits(most_matches=2000, block=500)
+    with pytest.raises(
+        QueryFailure, match="a join of a and t has more than 2000 matches"
+    ) as failure:
+        network.advance(program, state, {"a": rows}, -1, 0, {}, limits)
+    assert failure.value.queries == ("hot",)
 
 
 def test_late_rows_and_rows_without_a_time_come_into_no_join() -> None:

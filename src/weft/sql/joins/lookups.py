@@ -11,14 +11,18 @@ come after all others whose columns they read.
 - Of several streams only optional tables are lookups, and tables that these need beside their stream.
 - Of an inner join with a table the equalities decide the matches. Other conditions are tested later, so
   queries that differ in them share the lookup.
+- Lookups that could come in any order are ordered by their tables and conditions, so it does not matter in
+  which order a query writes them.
 
 Declines optional tables whose conditions read several streams: there is no single row to look up for.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from weft.algebra.condition.values import is_point
 from weft.algebra.network.lookup import MARKER, Lookup, LookupKind, prefix
@@ -29,6 +33,8 @@ from weft.algebra.predicates.slots import column_name, plain_name, slot_of
 from weft.sql.fallback import Unshared
 from weft.sql.joins.bound import BoundBlock, BoundOptional
 from weft.sql.scopes.sources import Sources
+
+_SLOT: Final = re.compile(r"`(\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,8 @@ class _Folding:
             if self._merged_one(wanted, rest, by_equality=True):
                 continue
             ready = [tables for tables in optional if not self._waits(tables, optional)]
-            chosen = next((one for one in ready if self._row_of(one, base) is not None), None)
+            alone = [tables for tables in ready if self._row_of(tables, base) is not None]
+            chosen = min(alone, key=self._order, default=None)
             if chosen is not None:
                 self._look_up(chosen, base)
                 optional.remove(chosen)
@@ -125,6 +132,7 @@ class _Folding:
         self, wanted: list[tuple[int, int]], rest: list[OrPredicate], *, by_equality: bool
     ) -> bool:
         """Look up one of the wanted members for the rows of its base, if a condition connects them."""
+        ready: list[tuple[str, tuple[int, int], list[OrPredicate]]] = []
         for base, member in wanted:
             connecting = [
                 predicate for predicate in rest if self._connects(predicate, base, member)
@@ -132,12 +140,33 @@ class _Folding:
             equal = [predicate for predicate in connecting if _is_equality(predicate)]
             chosen = equal if by_equality else connecting
             if chosen:
-                self._attach(base, member, "inner", PredicateSet(tuple(chosen)))
-                wanted.remove((base, member))
-                for predicate in chosen:
-                    rest.remove(predicate)
-                return True
-        return False
+                order = self._text([member], PredicateSet(tuple(chosen)))
+                ready.append((order, (base, member), chosen))
+        if not ready:
+            return False
+        _, pair, chosen = min(ready)
+        self._attach(*pair, "inner", PredicateSet(tuple(chosen)))
+        wanted.remove(pair)
+        for predicate in chosen:
+            rest.remove(predicate)
+        return True
+
+    def _order(self, tables: BoundOptional) -> tuple[str, str]:
+        """Equal for tables that two queries look up alike, wherever these write them."""
+        predicates = [tables.block.predicates, *tables.unknown]
+        texts = [self._text(tables.block.members, one) for one in predicates]
+        return tables.kind, " ".join(texts)
+
+    def _text(self, members: Sequence[int], predicates: PredicateSet) -> str:
+        """Conditions by the names of tables instead of slots."""
+
+        def place(match: re.Match[str]) -> str:
+            root, beginning = self.places[int(match[1])]
+            known = root not in members
+            return f"`{beginning if known else self.sources.read[root].relation}."
+
+        tables = sorted(self.sources.read[member].relation for member in members)
+        return f"{' '.join(tables)} {_SLOT.sub(place, predicates.sql)}"
 
     def _connects(self, predicate: OrPredicate, base: int, member: int) -> bool:
         return {self.places[slot][0] for slot in predicate.slots} == {base, member}
