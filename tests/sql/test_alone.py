@@ -91,7 +91,6 @@ ACCEPTED = [
     f"SELECT collect_set(k) AS ks FROM bids {WINDOW}",
     "SELECT b.k FROM bids b LEFT JOIN clicks c ON b.k = c.k AND c.ts BETWEEN b.ts AND "
     "b.ts + INTERVAL 10 SECONDS",
-    "SELECT b.k, name FROM bids b LEFT JOIN people p ON b.k = p.k",
 ]
 
 

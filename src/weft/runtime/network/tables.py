@@ -56,7 +56,9 @@ class TableVersions:
             version = f"{version}-{codec.digest(sorted(bit.name for bit in bits))}"
         path = f"{_FOLDER}/{version}.parquet"
         if not self._storage.exists(path):
-            self._rows[version] = _with_bits(self._frames()[name].sparkSession, rows, bits)
+            if bits:
+                rows = _with_bits(self._frames()[name].sparkSession, rows, bits)
+            self._rows[version] = rows
             sink = pa.BufferOutputStream()
             pq.write_table(self._rows[version], sink)
             self._storage.put(path, sink.getvalue().to_pybytes())
