@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,9 @@ from pyspark.sql import SparkSession
 from tests.crash import workload
 from tests.crash.child import open_weft, register
 from tests.oracle import compare, model, rows
-from tests.oracle.plain_spark import python_rows, write_batches
+from tests.oracle.plain_spark import write_batches
 from tests.support.harness import session
+from tests.support.stored import stored_rows
 
 import weft
 
@@ -53,29 +55,23 @@ class Scenario:
     """Those of them that it visits in one step only."""
     by_follower: frozenset[str] = frozenset()
     """Those of them that a follower visits, too. It takes one step at least."""
-    batches: int = 2
+    batches: int = 4
     in_flush: bool = False
     """Whether it is to crash in a flush, and not in a step with rows."""
-    only_at: frozenset[str] = frozenset()
-    """The failpoints to crash at in every run of the tests, if not at all: those that other scenarios do
-    not cover. Of the others one is tried, by chance."""
 
     @property
     def crashes(self) -> frozenset[str]:
         """The failpoints to crash at."""
-        if self.only_at:
-            return self.only_at
         return self.failpoints & ALWAYS if self.in_flush else self.failpoints
 
-    @property
-    def left_out(self) -> frozenset[str]:
-        """The failpoints that are not tried in every run of the tests."""
-        return self.failpoints - self.crashes if self.only_at else frozenset()
+    def in_order(self, chance: random.Random) -> list[str]:
+        """The failpoints to crash at, those first that only the first step visits, the others in any
+        order."""
+        return sorted(self.crashes, key=lambda name: (name not in self.once, chance.random()))
 
-    def visits(self, failpoint: str) -> int:
-        """How often a failpoint is visited at least, in the flush or in all steps with rows."""
-        steps = 1 if self.in_flush or failpoint in self.once else self.batches
-        return steps + (failpoint in self.by_follower)
+    def visit(self, failpoint: str, chance: random.Random) -> int:
+        """At which visit to crash: the first one, or a follower's."""
+        return chance.randint(1, 1 + (failpoint in self.by_follower))
 
 
 def _has(pattern: str) -> Callable[[Path, Steps], bool]:
@@ -96,8 +92,6 @@ def _pruned(checkpoint: Path, steps: Steps) -> bool:
 
 
 SERIAL = {"overlap": False}
-#: Where files are written, named by the log, and deleted.
-AROUND_FILES = frozenset({"after_intent", "after_results", "after_commit", "after_cleanup"})
 BASES = {f"{STEPPER}.BASE_EVERY": 1, f"{RESULTS}.MERGE_AT_LEAST": 2}
 PRUNING = {**BASES, f"{STEPPER}.CLEAN_EVERY": 1, f"{LOG}.KEPT_COMMITS": 1}
 FOLLOWER = Scenario(
@@ -107,31 +101,26 @@ FOLLOWER = Scenario(
     failpoints=USUAL | {"after_published", "after_staged"},
     by_follower=EVERY_STEP | {"after_plan"},
 )
-#: Where files of a history come and go.
-HISTORY_AT = frozenset({"after_results", "before_commit", "after_commit", "after_cleanup"})
 NETWORK = replace(FOLLOWER, queries=("counts", *workload.JOIN_QUERIES))
 SCENARIOS = {
     "data": Scenario(SERIAL, lambda _, steps: steps[0]["kind"] == "data"),
-    "flush": Scenario(SERIAL, _flushed, in_flush=True),
+    "flush": Scenario(SERIAL, _flushed, in_flush=True, batches=2),
     "overlap": Scenario({}, _has("streams/s/staged"), failpoints=USUAL | {"after_staged"}),
     "lanes": Scenario(
         {"kernel": "lanes", "lanes": 2},
         lambda _, steps: all(step["where"] == "lanes" for step in steps),
+        batches=3,
     ),
     "compaction": Scenario(
         SERIAL,
         _has("streams/s/state/*-compact*"),
         limits={f"{STATEFILES}.MOST_FILES": 1},
-        only_at=AROUND_FILES | {"before_commit"},
-        batches=3,
     ),
     "base": Scenario(
         SERIAL,
         _has("results/*/*~merged~*"),
         limits=BASES,
         failpoints=USUAL | {"after_base"},
-        only_at=AROUND_FILES | {"after_base"},
-        batches=3,
     ),
     "pruning": Scenario(
         SERIAL,
@@ -139,10 +128,9 @@ SCENARIOS = {
         limits=PRUNING,
         failpoints=USUAL | {"after_base"},
         once=frozenset({"after_plan"}),
-        batches=3,
     ),
     "follower": FOLLOWER,
-    "network": replace(NETWORK, only_at=NETWORK.failpoints - HISTORY_AT),
+    "network": NETWORK,
     "network-history": replace(
         NETWORK,
         done=_has("streams/@network/state/*/*-compact.parquet"),
@@ -150,17 +138,15 @@ SCENARIOS = {
         failpoints=NETWORK.failpoints | {"after_base"},
         once=frozenset({"after_plan"}),
         by_follower=NETWORK.by_follower | {"after_base", "after_prune"},
-        only_at=HISTORY_AT | {"after_base"},
-        batches=3,
     ),
     "network-lanes": replace(
         NETWORK,
         settings={"kernel": "lanes", "lanes": 2},
         done=_has("streams/@network/buckets/*/*-right-*.parquet"),
         failpoints=USUAL | {"after_published", "after_stage"},
-        only_at=HISTORY_AT | {"after_stage"},
+        batches=3,
     ),
-    "follower-flush": replace(FOLLOWER, in_flush=True),
+    "follower-flush": replace(FOLLOWER, in_flush=True, batches=2),
     "follower-pruning": replace(
         FOLLOWER,
         done=lambda *run: _followed(*run) and _pruned(*run),
@@ -168,7 +154,6 @@ SCENARIOS = {
         failpoints=FOLLOWER.failpoints | {"after_base"},
         once=frozenset({"after_plan"}),
         by_follower=FOLLOWER.by_follower | {"after_base", "after_prune"},
-        only_at=frozenset({"after_commit", "after_cleanup", "after_base", "after_prune"}),
     ),
 }
 
@@ -211,7 +196,7 @@ def expected(name: str, count: int) -> list[tuple[int, tuple[Any, ...]]]:
 
 def _assert_joined(w: weft.Weft, name: str, count: int) -> None:
     """No match is missing of rows that were surely admitted, and none is there twice."""
-    emitted = Counter(python_rows(w.results(name).toArrow()))
+    emitted = Counter(stored_rows(w, name))
     every_row = [row for rows in workload.batches()[:count] for row in rows]
     possible = Counter(workload.joined(name, every_row))
     admitted = every_row if name == "picked" else workload.surely_admitted(count)
@@ -226,6 +211,6 @@ def assert_complete(w: weft.Weft, scenario: Scenario) -> None:
         if name in workload.JOIN_QUERIES:
             _assert_joined(w, name, scenario.batches)
             continue
-        emitted = [(0, row) for row in python_rows(w.results(name).toArrow())]
+        emitted = [(0, row) for row in stored_rows(w, name)]
         compare.assert_same(emitted, expected(name, scenario.batches), batch_ids=False)
         assert emitted

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 from tests.crash import workload
 from tests.crash.scenarios import (
     SCENARIOS,
+    Scenario,
     all_read,
     assert_complete,
     expected,
@@ -26,7 +28,7 @@ from tests.crash.scenarios import (
 )
 from tests.crash.simulated import dying
 from tests.oracle import compare, model
-from tests.oracle.plain_spark import python_rows
+from tests.support.stored import stored_rows
 
 import weft
 from weft.runtime.checkpoint.failpoints import (
@@ -37,24 +39,9 @@ from weft.runtime.checkpoint.failpoints import (
     reach,
 )
 from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.run.run import Run
 
 pytestmark = pytest.mark.crash
-
-CASES = [
-    (name, failpoint)
-    for name, scenario in SCENARIOS.items()
-    for failpoint in FAILPOINTS
-    if failpoint in scenario.crashes
-]
-
-
-#: Scenarios and failpoints that are left to chance.
-LEFT_OUT = [
-    (name, failpoint)
-    for name, scenario in SCENARIOS.items()
-    for failpoint in FAILPOINTS
-    if failpoint in scenario.left_out
-]
 
 
 def always() -> bool:
@@ -90,54 +77,63 @@ def test_an_undisturbed_run(
     assert "flush" in [step["kind"] for step in run.recentProgress]
 
 
-@pytest.mark.parametrize(("name", "failpoint"), CASES)
-def test_a_crash(
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_crashes_one_after_the_other(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     chance: random.Random,
     name: str,
-    failpoint: str,
 ) -> None:
-    crash_and_go_on(spark, tmp_path, monkeypatch, chance, name, failpoint)
-
-
-def test_a_crash_in_one_of_all_other_cases(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    chance: random.Random,
-) -> None:
-    """Another one in every run of the tests."""
-    crash_and_go_on(spark, tmp_path, monkeypatch, chance, *chance.choice(LEFT_OUT))
-
-
-def test_every_scenario_is_tried_at_all_failpoints_that_it_visits() -> None:
-    tried = {*CASES, *LEFT_OUT}
-    for name in ("data", "overlap", "lanes", "compaction", "base", "pruning", "follower"):
-        assert {point for case, point in tried if case == name} == SCENARIOS[name].failpoints
-
-
-def crash_and_go_on(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    chance: random.Random,
-    name: str,
-    failpoint: str,
-) -> None:
-    """A run that ends at a failpoint, and one after it: all results are there, each once."""
+    """At every failpoint, each time by a new run on what the one before left. When the input is at its
+    end, the results are compared, and the next crashes are those of a new stream."""
     scenario = SCENARIOS[name]
     limited(scenario, monkeypatch)
-    write_input(tmp_path, scenario.batches)
-    visit = chance.randint(1, scenario.visits(failpoint))
-    flushing = functools.partial(all_read, tmp_path, scenario) if scenario.in_flush else always
-    with dying(failpoint, visit, flushing) as crash, pytest.raises(weft.RunError, match="Crash"):
-        opened(spark, tmp_path, scenario).start(availableNow=True).awaitTermination()
-    assert crash.crashed
-    w = opened(spark, tmp_path, scenario)
+    failpoints = scenario.in_order(chance)
+    streams = 0
+    while failpoints:
+        folder = tmp_path / str(streams)
+        folder.mkdir()
+        write_input(folder, scenario.batches)
+        crashed = crash_until_the_end(spark, folder, scenario, failpoints, chance)
+        assert crashed, f"no run visits {failpoints[0]}"
+        failpoints = failpoints[crashed:]
+        streams += 1
+
+
+def crash_until_the_end(
+    spark: SparkSession,
+    folder: Path,
+    scenario: Scenario,
+    failpoints: Sequence[str],
+    chance: random.Random,
+) -> int:
+    """Crash at one failpoint after the other, and go on to the end of the input. All results are there,
+    each once. Gives the number of crashes."""
+    flushing = functools.partial(all_read, folder, scenario) if scenario.in_flush else always
+    crashes = 0
+    for failpoint in failpoints:
+        visit = scenario.visit(failpoint, chance)
+        with dying(failpoint, visit, flushing) as crash:
+            run = opened(spark, folder, scenario).start(availableNow=True)
+            if ended_by_itself(run):
+                break
+        assert crash.crashed
+        crashes += 1
+    w = opened(spark, folder, scenario)
     w.start(availableNow=True).awaitTermination()
     assert_complete(w, scenario)
+    return crashes
+
+
+def ended_by_itself(run: Run) -> bool:
+    """Whether a run came to its end. Any other end than a crash is an error."""
+    try:
+        return run.awaitTermination()
+    except weft.RunError as error:
+        if "Crash" not in str(error):
+            raise
+        return False
 
 
 def test_a_staged_batch_is_finished_without_new_data(spark: SparkSession, tmp_path: Path) -> None:
@@ -173,7 +169,7 @@ def test_queries_registered_and_dropped_around_a_crash(spark: SparkSession, tmp_
     marks = model.watermarks(workload.batches(), workload.DELAY)
     extremes = w.query("extremes")
     assert extremes.complete_from is not None
-    emitted = python_rows(w.results("extremes").toArrow())
+    emitted = stored_rows(w, "extremes")
     assert emitted
     for row in emitted:
         assert row[1] >= extremes.complete_from

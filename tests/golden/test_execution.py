@@ -29,6 +29,7 @@ from tests.oracle import compare
 from tests.oracle.plain_spark import arrow_schema, ddl, python_rows, write_batches
 from tests.oracle.values import Value
 from tests.support.harness import session
+from tests.support.stored import stored_rows
 
 import weft
 from weft.algebra.plan import PASS_NAMES, Sharing
@@ -71,7 +72,7 @@ def executed(
             w.register(name, text)
     w.start(availableNow=True).awaitTermination()
     assert {handle.status for handle in w.queries} == {"active"}
-    return {name: python_rows(w.results(name).toArrow()) for name in texts}
+    return {name: stored_rows(w, name) for name in texts}
 
 
 def in_plain_spark(spark: SparkSession, case: Path) -> Rows:
