@@ -16,14 +16,15 @@ from pyspark.sql import SparkSession
 from tests.crash import workload
 from tests.crash.child import open_weft, register
 from tests.oracle import compare, model, rows
-from tests.oracle.plain_spark import python_rows, write_batches
+from tests.oracle.plain_spark import write_batches
 from tests.support.harness import session
+from tests.support.stored import stored_rows
 
 pytestmark = pytest.mark.crash
 
 ALL = [*workload.QUERIES, *workload.ROW_QUERIES]
 #: Where one process after the other is killed.
-KILLS = ("after_staged:1", "before_commit:2", "after_results:2")
+KILLS = ("after_staged:1", "before_commit:2")
 
 
 def run_child(folder: Path, kill_at: str = "") -> int:
@@ -64,27 +65,21 @@ def assert_complete(spark: SparkSession, folder: Path) -> None:
     register(w, ALL)
     w.start(availableNow=True).awaitTermination()
     for name in ALL:
-        found = [(0, row) for row in python_rows(w.results(name).toArrow())]
+        found = [(0, row) for row in stored_rows(w, name)]
         compare.assert_same(found, expected(name), batch_ids=False)
         assert found
 
 
-def test_kills_at_failpoints(spark: SparkSession, tmp_path: Path) -> None:
+def test_kills(spark: SparkSession, tmp_path: Path, chance: random.Random) -> None:
+    """At failpoints, and at a random moment of a process that goes on from there."""
     write_input(tmp_path)
     for failpoint in KILLS:
         status = run_child(tmp_path, kill_at=failpoint)
         assert status == -signal.SIGKILL, failpoint
-    assert_complete(spark, tmp_path)
-
-
-def test_a_kill_at_a_random_moment(
-    spark: SparkSession, tmp_path: Path, chance: random.Random
-) -> None:
-    write_input(tmp_path)
     with start_child(tmp_path) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
-        time.sleep(chance.uniform(0.5, 3))
+        time.sleep(chance.uniform(0, 2))
         child.kill()
     assert child.returncode == -signal.SIGKILL, "it had ended before"
     assert_complete(spark, tmp_path)

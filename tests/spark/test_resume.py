@@ -9,7 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.plain_spark import python_rows
 from tests.review.support import COUNTS, SECOND, START, opened, put_rows, rows_of
+from tests.support import seeds
 from tests.support.harness import session
+from tests.support.stored import stored_rows
 
 import weft
 from weft.catalog.store import Catalog
@@ -49,13 +51,16 @@ def windows_of(rows: Sequence[Row]) -> dict[int, tuple[int, int]]:
 
 
 def found_windows(w: weft.Weft, name: str) -> list[tuple[int, int, int]]:
-    rows = w.results(name).toArrow().to_pydict()
-    starts = [int(start.timestamp()) * SECOND for start in rows["s"]]
-    return sorted(zip(starts, rows["n"], rows["c"], strict=True))
+    return sorted(stored_rows(w, name))
 
 
-@pytest.mark.parametrize("kernel", ["driver", "lanes"])
-@pytest.mark.parametrize("kind", FAILING)
+@pytest.mark.parametrize(
+    ("kind", "kernel"),
+    [
+        *((kind, "driver") for kind in FAILING),
+        (seeds.chance_for(__name__).choice([*FAILING]), "lanes"),
+    ],
+)
 def test_a_shared_query_shows_only_whole_windows_after_it_was_resumed(
     spark: SparkSession, tmp_path: Path, kind: str, kernel: str
 ) -> None:

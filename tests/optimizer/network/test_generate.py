@@ -115,7 +115,7 @@ def check_invariants(plan: NetworkPlan) -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(batches=changes(), relations=relation_rows())
 def test_every_query_gets_its_rows_whatever_is_added_and_dropped(
     options: Options,
