@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.plain_spark import python_rows
+from tests.support.stored import stored_rows
 
 import weft
 from weft.runtime.checkpoint.commits import Entry
@@ -56,7 +57,7 @@ def opened(spark: SparkSession, folder: Path, **settings: Any) -> weft.Weft:
 
 
 def rows_of(w: weft.Weft, name: str) -> list[tuple[Any, ...]]:
-    return sorted(python_rows(w.results(name).toArrow()), key=str)
+    return sorted(stored_rows(w, name), key=str)
 
 
 class Broken:

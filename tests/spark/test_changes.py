@@ -13,6 +13,7 @@ from tests.crash import workload
 from tests.crash.child import open_weft
 from tests.oracle import compare, model
 from tests.oracle.plain_spark import python_rows, write_batches
+from tests.support import seeds
 from tests.support.harness import session
 
 import weft
@@ -39,14 +40,13 @@ def flushed_batches() -> list[list[dict[str, object]]]:
     return list(itertools.chain.from_iterable((rows, []) for rows in workload.batches()))
 
 
-@pytest.mark.parametrize(
-    "sharing",
-    [
-        {},
-        {"optimizer": "noshare", "model": "twoops"},
-        {"optimizer": "triweave", "model": "triops"},
-    ],
-)
+OTHER_SHARING = [
+    {"optimizer": "noshare", "model": "twoops"},
+    {"optimizer": "triweave", "model": "triops"},
+]
+
+
+@pytest.mark.parametrize("sharing", [{}, *seeds.some(__name__, OTHER_SHARING, 1)])
 def test_random_registrations_and_drops_between_batches(
     spark: SparkSession, tmp_path: Path, chance: random.Random, sharing: dict[str, str]
 ) -> None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.oracle.plain_spark import python_rows
 from tests.support.harness import session
+from tests.support.stored import stored_rows
 
 import weft
 from weft.runtime.windows import lanes
@@ -57,7 +57,7 @@ def started(
 
 
 def rows_of(w: weft.Weft, name: str) -> list[tuple[Any, ...]]:
-    return sorted(python_rows(w.results(name).toArrow()), key=str)
+    return sorted(stored_rows(w, name), key=str)
 
 
 def test_late_rows_and_null_times_are_dropped_counted_and_shown(

@@ -39,7 +39,7 @@ SHARING: tuple[dict[str, Any], ...] = (
 
 
 #: The settings of most users, and half of the others: different ones in every run of the tests.
-CHOSEN = [SHARING[0], *seeds.chance_for(__name__).sample(SHARING[1:], 6)]
+CHOSEN = [SHARING[0], *seeds.some(__name__, SHARING[1:], 6)]
 LANES = CHOSEN[:3]
 SHARING_SETTINGS = set().union(*SHARING)
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.oracle.plain_spark import COMPILED
 from tests.spark.test_engine import Batch, rows_of, started
+from tests.support import seeds
 
 from weft.algebra.aggregate import Aggregate, lift
 from weft.algebra.plan import Fragments, Node
@@ -39,8 +40,16 @@ BATCHES: list[Batch] = [
 ]
 
 
-@pytest.mark.parametrize("kernel", ["driver", "lanes"])
-@pytest.mark.parametrize("passes", [("predicates", "groupby", "windows"), ()])
+ALL_PASSES = ("predicates", "groupby", "windows")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "passes"),
+    [
+        ("driver", ALL_PASSES),
+        *seeds.some(__name__, [("lanes", ALL_PASSES), ("driver", ()), ("lanes", ())], 1),
+    ],
+)
 def test_distinct_values_of_keys(
     spark: SparkSession, tmp_path: Path, kernel: str, passes: tuple[str, ...]
 ) -> None:

@@ -130,9 +130,7 @@ def check(spark: SparkSession, case: Case, style: Style, **settings: Any) -> Non
             assert outcome.late[name] == rows.late(case.batches, case.delay)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "turn"), [("driver", 0), ("driver", 1), ("driver", 2), ("lanes", 0)]
-)
+@pytest.mark.parametrize(("kernel", "turn"), [("driver", 0), ("driver", 1), ("lanes", 0)])
 @settings(COMMON, max_examples=1)
 @given(mixed_cases(3), styles())
 def test_windows_of_rows_and_of_time(

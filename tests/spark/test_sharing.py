@@ -11,6 +11,7 @@ from tests.crash.child import open_weft
 from tests.oracle import compare, model
 from tests.oracle.plain_spark import python_rows
 from tests.spark.test_changes import Feed, flushed_batches
+from tests.support import seeds
 from tests.support.harness import session
 
 import weft
@@ -42,7 +43,7 @@ def last_plan(w: weft.Weft) -> SharedPlan:
     return log.plan(last.plan_version)
 
 
-@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+@pytest.mark.parametrize("kernel", seeds.some(__name__, ["driver", "lanes"], 1))
 def test_groups_change_between_micro_batches_and_no_window_is_lost(
     spark: SparkSession, tmp_path: Path, kernel: str
 ) -> None:

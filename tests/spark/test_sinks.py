@@ -14,6 +14,7 @@ from tests.crash import workload
 from tests.crash.child import open_weft, register
 from tests.oracle import compare, model
 from tests.oracle.plain_spark import python_rows, write_batches
+from tests.support import seeds
 from tests.support.harness import session
 
 import weft
@@ -125,7 +126,10 @@ ROUTES: dict[str, Callable[[str], Sink]] = {
 
 @pytest.mark.parametrize(
     ("kernel", "kind"),
-    [*(("driver", kind) for kind in ROUTES), ("lanes", "to the default's folder")],
+    [
+        *(("driver", kind) for kind in seeds.some(__name__, [*ROUTES], 3)),
+        ("lanes", "to the default's folder"),
+    ],
 )
 def test_routes_that_meet_or_lead_nowhere(
     spark: SparkSession, tmp_path: Path, kernel: str, kind: str

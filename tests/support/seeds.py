@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
+from typing import TypeVar
 
+T = TypeVar("T")
 VARIABLE = "WEFT_TEST_SEED"
 
 
@@ -16,6 +19,11 @@ def run_seed() -> int:
     if not os.environ.get(VARIABLE):
         os.environ[VARIABLE] = str(random.SystemRandom().randrange(1 << 32))
     return int(os.environ[VARIABLE])
+
+
+def some(name: str, options: Sequence[T], count: int) -> list[T]:
+    """Some of a test's parameters: others in every run, for a run on Spark takes seconds."""
+    return chance_for(name).sample(options, count)
 
 
 def chance_for(name: str) -> random.Random:
