@@ -21,6 +21,8 @@ MESSAGES: dict[str, str] = {
     "TOO_MANY_INPUTS": "a join has at most {most} inputs",
     "TOO_MANY_BRANCHES": "a query is a union of at most {most} filters and joins; where it reads several "
     "unions, every combination of their branches is one",
+    "NEVER_CLOSED": "{words} would have to take back rows that it has shown, since nothing says until when "
+    "a row of {alias} can match; {advice}",
     "UNKNOWN_FUNCTION": "there is no function '{name}'",
     "TYPE_MISMATCH": "{detail}",
     "NOT_GROUPED": "'{name}' must be in GROUP BY or inside an aggregate",

@@ -14,7 +14,7 @@ from weft.algebra.aggregate import Aggregate
 from weft.algebra.condition import Bound, Condition, Selection, Values
 from weft.algebra.network.lookup import Lookup
 from weft.algebra.network.plan import Feed, NetworkNode, NetworkPlan
-from weft.algebra.network.query import JoinInput, JoinQuery
+from weft.algebra.network.query import JoinInput, JoinQuery, Partner
 from weft.algebra.network.sets import SetQuery
 from weft.algebra.partial import Associative, Invertible, Partial
 from weft.algebra.plan import Fragments, Node, Retired, SharedPlan, Sharing, WeaveGroup
@@ -62,6 +62,7 @@ NAMES: Final[tuple[tuple[str, type], ...]] = (
     ("join-query", JoinQuery),
     ("join-input", JoinInput),
     ("lookup", Lookup),
+    ("partner", Partner),
     ("linear", Linear),
     ("literal-predicate", LiteralPredicate),
     ("or-predicate", OrPredicate),

@@ -73,7 +73,10 @@ def bits_of(query: NetworkQuery, relation: str) -> list[Bit]:
 def _parts(query: JoinQuery) -> Iterator[tuple[str, Opaque]]:
     """The parts of all conditions of a query, each with the relation that it reads."""
     yield from _owned(query.inputs, query.predicates)
-    for entry in query.inputs:
+    if query.partner is not None:
+        yield from _owned(query.partner.inputs, query.partner.predicates)
+        yield from _owned(query.every_input, query.partner.matching)
+    for entry in query.every_input:
         yield from _parts_of_lookups(entry.relation, entry.lookups)
 
 

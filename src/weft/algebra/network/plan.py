@@ -1,11 +1,16 @@
 """The network of nodes that computes many join queries.
 
 A *source* node is a stream or table. A *selection* node holds the rows of its parent that pass a
-predicate set, a *join* node the pairs of its parents' rows that pass one. A *union* node has the rows of
-all its parents. Every node has slots, one for each relation occurrence below it: the slots of a join or
-union are its first parent's, then its second parent's, and so on. A row of a union has values in the slots
-of one parent only. Predicates and columns of a node are named by its own slots, so they read the same
-from whichever ancestor they are evaluated. Only queries and other unions read unions.
+predicate set, a *join* node the pairs of its parents' rows that pass one. A *semi-join* node has the rows of
+its first parent that pass one with some row of its second parent, an *anti-join* node those that pass it
+with none: it has a row when the row is *closed*, that is when no row that could match is still to come. A
+*union* node has the rows of all its parents.
+
+Every node has slots, one for each relation occurrence below it: the slots of a join or union are its first
+parent's, then its second parent's, and so on. A row of a union has values in the slots of one parent only,
+a row of a semi-join or anti-join in those of its first parent. Predicates and columns of a node are named by
+its own slots, so they read the same from whichever ancestor they are evaluated. Only queries and unions
+read unions, semi-joins and anti-joins.
 """
 
 from __future__ import annotations
@@ -20,7 +25,8 @@ from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import TRUE, PredicateSet
 from weft.algebra.query import StreamSchema
 
-NodeKind = Literal["source", "selection", "join", "union"]
+NodeKind = Literal["source", "selection", "join", "semi-join", "anti-join", "union"]
+PARTNER_KINDS: Final = frozenset({"semi-join", "anti-join"})
 SEQUENCE_STEP: Final = 1000
 """The distance of a new node's sequence from its parent's: room for nodes in between."""
 
@@ -83,7 +89,7 @@ class NetworkPlan:
     @cached_property
     def looked_up(self) -> dict[str, JoinInput]:
         """The relations with lookups that the queries read, by their names in the network."""
-        inputs = (entry for query in self.queries for entry in query.inputs)
+        inputs = (entry for query in self.queries for entry in query.every_input)
         return {entry.source: entry for entry in inputs if entry.lookups}
 
     @cached_property

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from weft.algebra.network.lookup import Lookup, columns_read, relation_name, tables_of
 from weft.algebra.predicates import PredicateSet
-from weft.algebra.predicates.slots import names_in, plain_name, slot_of
+from weft.algebra.predicates.slots import column_name, names_in, plain_name, slot_of
 from weft.algebra.query import OutputColumn
 from weft.algebra.types import SqlType
 
@@ -28,6 +29,22 @@ class JoinInput:
         return relation_name(self.relation, self.lookups)
 
 
+PartnerKind = Literal["semi-join", "anti-join"]
+
+
+@dataclass(frozen=True)
+class Partner:
+    """What a row of a query must have a match in (`semi-join`: EXISTS, IN, INTERSECT), or none
+    (`anti-join`: NOT EXISTS, NOT IN, EXCEPT): the rows of other streams, joined among each other."""
+
+    kind: PartnerKind
+    inputs: tuple[JoinInput, ...]
+    predicates: PredicateSet
+    """What holds of the partner's rows alone, over its own slots."""
+    matching: PredicateSet
+    """When a row and a partner's row match: over the slots of the query, then those of the partner."""
+
+
 @dataclass(frozen=True)
 class JoinQuery:
     """`SELECT columns FROM inputs WHERE predicates`: one input is a filter, several are a join.
@@ -44,6 +61,18 @@ class JoinQuery:
     predicates: PredicateSet
     columns: tuple[OutputColumn, ...]
     distinct: bool = False
+    partner: Partner | None = None
+    """If there is one, only rows with or without a match in it count."""
+
+    @property
+    def every_input(self) -> tuple[JoinInput, ...]:
+        """Its inputs and its partner's."""
+        return self.inputs + (self.partner.inputs if self.partner is not None else ())
+
+    @property
+    def is_join(self) -> bool:
+        """Whether its rows depend on several rows of streams or tables."""
+        return len(self.every_input) > 1
 
     @cached_property
     def output_names(self) -> frozenset[str]:
@@ -52,8 +81,17 @@ class JoinQuery:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """All columns that the query reads, as `slot.column`."""
-        return self.predicates.names | self.output_names
+        """All columns that the query reads, as `slot.column`, over the slots of its inputs and then its
+        partner's."""
+        names = self.predicates.names | self.output_names
+        if self.partner is None:
+            return names
+        first = len(self.inputs)
+        of_partner = (
+            column_name(slot_of(name) + first, plain_name(name))
+            for name in self.partner.predicates.names
+        )
+        return names | self.partner.matching.names | frozenset(of_partner)
 
     @property
     def branches(self) -> tuple[JoinQuery, ...]:
@@ -68,13 +106,14 @@ class JoinQuery:
     def relations(self) -> tuple[str, ...]:
         """The streams and tables that the query reads, each once: those of FROM in their order, then
         those of lookups."""
-        tables = (table for entry in self.inputs for table in tables_of(entry.lookups))
-        return tuple(dict.fromkeys([*(entry.relation for entry in self.inputs), *tables]))
+        inputs = self.every_input
+        tables = (table for entry in inputs for table in tables_of(entry.lookups))
+        return tuple(dict.fromkeys([*(entry.relation for entry in inputs), *tables]))
 
     @cached_property
     def _columns(self) -> dict[str, frozenset[str]]:
         columns: dict[str, set[str]] = {relation: set() for relation in self.relations}
-        for slot, entry in enumerate(self.inputs):
+        for slot, entry in enumerate(self.every_input):
             names = {plain_name(name) for name in self.names if slot_of(name) == slot}
             for relation, column in columns_read(entry.relation, entry.lookups, names):
                 columns[relation].add(column)

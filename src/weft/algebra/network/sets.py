@@ -38,6 +38,11 @@ class SetQuery:
         return tuple(entry for branch in self.branches for entry in branch.inputs)
 
     @property
+    def every_input(self) -> tuple[JoinInput, ...]:
+        """The inputs of the branches and of their partners."""
+        return tuple(entry for branch in self.branches for entry in branch.every_input)
+
+    @property
     def columns(self) -> tuple[OutputColumn, ...]:
         """The result columns. Their values are those of the first branch."""
         return self.branches[0].columns

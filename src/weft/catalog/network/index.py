@@ -36,7 +36,7 @@ from weft.catalog.network.lookups import Asked, Direction, Hit, Kind, hits
 from weft.catalog.network.record import node_rows, record, union_rows
 from weft.catalog.network.statements import insertion
 from weft.catalog.network.subsumption import implied_sets, implying_sets
-from weft.optimizer.network.index import Entry, Probe, fingerprint
+from weft.optimizer.network.index import SEARCHED, Entry, Probe, fingerprint
 
 _MANY = 500
 """How many names one statement lists at most."""
@@ -148,6 +148,7 @@ class CatalogIndex:
         for entry in entries:
             if entry.node.kind == "union":
                 rows[tables.unions] += union_rows(entry.node)
+            if entry.node.kind not in SEARCHED:
                 continue
             set_id = self._add_set(entry.probe, rows)
             table, row = node_rows(entry, set_id)

@@ -2,8 +2,8 @@
 
 `program` compiles a plan to physical nodes, `step` computes a step of it on `rows`, `passing` is what
 the rows of a node go through, `state` what is kept between steps. Conditions are in `conditions/` and
-`members`; the search for matches is in `joins/`, and in `buckets` where tasks share it; what rows find in
-tables is in `lookups/`; what queries show in `output` and `distinct`. No Spark, no files: rows come and go as Arrow tables.
+`members`; the search for matches is in `joins/`, and in `buckets` where tasks share it; rows with a match,
+or without one, are in `partners`; what rows find in tables is in `lookups/`; what queries show in `output` and `distinct`. No Spark, no files: rows come and go as Arrow tables.
 """
 
 from weft.kernel.network.passing import Counters, Limits

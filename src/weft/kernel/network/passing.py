@@ -104,7 +104,7 @@ class Passage:
     def __init__(
         self, program: Program, from_steps: FromSteps, limits: Limits, *, emits: bool
     ) -> None:
-        self._program, self._from_steps = program, from_steps
+        self._program, self.from_steps = program, from_steps
         self.limits, self._emits = limits, emits
         self.results: dict[str, list[pa.Table]] = {}
         """What outputs show, in the columns of their queries; those of one DISTINCT together."""
@@ -171,7 +171,13 @@ class Passage:
             self.counters.rows[member] = self.counters.rows.get(member, 0) + count
         used = np.zeros(rows.count, bool)
         if self._emits:
-            self._show(node, rows, positions, used)
+            by_output = {
+                name: positions[member]
+                for _, viewers in node.shown
+                for name, member in viewers
+                if member in positions
+            }
+            self._show(node, rows, by_output, used)
         bits = {entry.id: input_bits(entry, positions, rows.count) for entry in node.inputs}
         wanted = np.zeros(rows.count, bool)
         for flags in bits.values():
@@ -189,19 +195,31 @@ class Passage:
         used |= wanted
         return kept, int(used.sum())
 
+    def of_partner(
+        self,
+        node: PhysicalNode,
+        rows: Rows,
+        chosen: Mapping[str, Array],
+        counts: Mapping[str, int],
+    ) -> None:
+        """Rows of a semi-join or anti-join: `chosen` by output, counted by logical node."""
+        for member, count in counts.items():
+            self.counters.rows[member] = self.counters.rows.get(member, 0) + count
+        self._show(node, rows, chosen, np.zeros(rows.count, bool))
+
     def _show(
-        self, node: PhysicalNode, rows: Rows, positions: Mapping[str, Array | None], used: Array
+        self, node: PhysicalNode, rows: Rows, by_output: Mapping[str, Array | None], used: Array
     ) -> None:
         """What queries see of a block of rows. Those with the same columns are projected together."""
         for projection, viewers in node.shown:
             parts: list[tuple[str, Array | None]] = []
-            for name, member in viewers:
-                if member not in positions:
+            for name, _ in viewers:
+                if name not in by_output:
                     continue
-                chosen = positions[member]
+                chosen = by_output[name]
                 output = self._program.outputs[name]
-                if output.query.id in self._from_steps:
-                    chosen = visible(output, rows, chosen, self._from_steps[output.query.id])
+                if output.query.id in self.from_steps:
+                    chosen = visible(output, rows, chosen, self.from_steps[output.query.id])
                 if chosen is None or len(chosen):
                     parts.append((name, chosen))
             if parts:

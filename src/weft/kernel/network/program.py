@@ -9,6 +9,10 @@ once.
 An *input* is one side of a physical join: the rows of a physical node that belong to at least one of its
 `members`, which are the parents of the join nodes. Bit k of a row says that it belongs to member k.
 
+Semi-joins are compiled as joins are, and so are anti-joins, each with others of their kind. Their rows are
+rows of the left input (`partners`), and no join reads them. A row of the right input must be there until all
+rows of the left input that it may match are closed.
+
 The id of a physical join is a digest of its inputs and keys: the same join has the same id in every
 version of the plan.
 """
@@ -17,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from weft.algebra import codec
 from weft.algebra.network.lookup import tables_of
@@ -30,7 +35,7 @@ from weft.algebra.types import TIMESTAMP
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.network.conditions import Compiler, Conditions, Family
 from weft.kernel.network.conditions.subjects import readable
-from weft.kernel.network.joins.expiry import Bounds, Lifetime, lifetime
+from weft.kernel.network.joins.expiry import Bounds, Lifetime, lifetime, partner_lifetime
 from weft.kernel.network.joins.keys import (
     Key,
     KeySide,
@@ -43,6 +48,9 @@ from weft.kernel.network.joins.keys import (
 from weft.kernel.network.lookups.compiled import CompiledLookup, compiled
 from weft.kernel.network.output import Output, Projection, feed_outputs
 from weft.kernel.network.rows import STEP, TIME
+
+
+JoinKind = Literal["join", "semi-join", "anti-join"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,8 @@ class Input:
     lifetime: Lifetime
     waits_for: frozenset[str]
     """The tables of the other side: until they are here, no row expires."""
+    keeps_all: bool = False
+    """Whether it has rows whose key is NULL, too, though they match nothing."""
 
     @property
     def id(self) -> tuple[str, bool]:
@@ -72,11 +82,13 @@ class JoinMember:
     left_bit: int
     right_bit: int
     tests: tuple[int, ...]
+    closing: Lifetime
+    """When a row of the left input is closed: no row that it could match is still to come."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhysicalJoin:
-    """How a physical node's rows are found."""
+    """How a physical node's rows are found: pairs of rows, or rows of the left input."""
 
     left: Input
     right: Input
@@ -84,6 +96,7 @@ class PhysicalJoin:
     key: Key
     key_tests: tuple[int, ...]
     members: tuple[JoinMember, ...]
+    kind: JoinKind = "join"
 
 
 @dataclass(frozen=True)
@@ -138,6 +151,11 @@ class Program:
         """The stream or table of every slot of a node."""
         return tuple(self.node_by_id[relation].base for relation in node.relations)
 
+    @property
+    def has_partners(self) -> bool:
+        """Whether there are semi-joins or anti-joins."""
+        return any(node.join is not None and node.join.kind != "join" for node in self.nodes)
+
     def late_rows(self, late: Mapping[str, int]) -> int:
         """How many rows of streams joins did not admit; `late` is by source."""
         of_streams: dict[str, int] = {}
@@ -191,6 +209,7 @@ class _Draft:
     right: str = ""
     left_slots: int = 0
     key: Key | None = None
+    kind: JoinKind = "join"
 
 
 class _Compilation:
@@ -239,10 +258,10 @@ class _Compilation:
             physical = self._physical[node.parents[0]]
             self._physical[node.id] = physical
             self._drafts[physical].selections.append(node)
-        elif node.kind == "join":
-            self._add_join(node)
+        elif node.kind != "union":
+            self._add_join(node, node.kind)
 
-    def _add_join(self, node: NetworkNode) -> None:
+    def _add_join(self, node: NetworkNode, kind: JoinKind) -> None:
         left, right = (self._physical[parent] for parent in node.parents)
         left_slots = len(self._plan.node_by_id[node.parents[0]].relations)
         right_slots = len(node.relations) - left_slots
@@ -252,10 +271,12 @@ class _Compilation:
         text = [literal.sql for literal in literals] or ([chosen.sql] if chosen else [])
         if not self._merged:
             text.append(node.id)
-        id_ = f"join-{codec.digest([left, right, left_slots, right_slots, text], 16)}"
+        id_ = f"{kind}-{codec.digest([left, right, left_slots, right_slots, text], 16)}"
         draft = self._drafts.get(id_)
         if draft is None:
-            draft = _Draft(id_, node.relations, left=left, right=right, left_slots=left_slots)
+            draft = _Draft(
+                id_, node.relations, left=left, right=right, left_slots=left_slots, kind=kind
+            )
             self._drafts[id_] = draft
         if chosen is not None:
             sets = [range_subjects(join.predicates, left_slots)[chosen] for join in draft.joins]
@@ -304,20 +325,29 @@ class _Compilation:
         mine, theirs = sides if left else sides[::-1]
         streams = self._plan.stream_by_name
         bounds = [self._bounds(join) for join in draft.joins]
+        of_streams = (
+            [slot for slot in mine if draft.relations[slot] in streams],
+            [slot for slot in theirs if draft.relations[slot] in streams],
+            mine[0],
+        )
+        is_partner = draft.kind != "join" and not left
         return Input(
             draft.id,
             left,
             draft.left if left else draft.right,
             tuple(dict.fromkeys(join.parents[not left] for join in draft.joins)),
             draft.key.left if left else draft.key.right,
-            lifetime(
-                bounds,
-                [slot for slot in mine if draft.relations[slot] in streams],
-                [slot for slot in theirs if draft.relations[slot] in streams],
-                mine[0],
-            ),
+            (partner_lifetime if is_partner else lifetime)(bounds, *of_streams),
             frozenset(draft.relations[slot] for slot in theirs) - streams.keys(),
+            keeps_all=draft.kind == "anti-join" and left,
         )
+
+    def _closing(self, draft: _Draft, node: NetworkNode) -> Lifetime:
+        """When rows of the left parent of a join node can match nothing that is still to come."""
+        streams = self._plan.stream_by_name
+        slots = [slot for slot, name in enumerate(draft.relations) if name in streams]
+        left = [slot for slot in slots if slot < draft.left_slots]
+        return lifetime([self._bounds(node)], left, slots[len(left) :], 0)
 
     def _bounds(self, node: NetworkNode) -> Bounds:
         streams = self._plan.stream_by_name
@@ -445,11 +475,12 @@ class _Compilation:
                 left_bits[node.parents[0]],
                 right_bits[node.parents[1]],
                 compiler.numbers(_beyond(node.predicates.predicates, keys)),
+                self._closing(draft, node),
             )
             for node in draft.joins
         )
         tests = compiler.numbers(draft.key.predicates)
-        return PhysicalJoin(left, right, draft.left_slots, draft.key, tests, members)
+        return PhysicalJoin(left, right, draft.left_slots, draft.key, tests, members, draft.kind)
 
 
 def _about_times(predicates: PredicateSet) -> Iterable[OrPredicate]:

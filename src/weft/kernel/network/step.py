@@ -6,7 +6,8 @@ blocks: of each block the members are found, what queries show is projected, and
 read is kept as the node's new chunk. Nothing is changed in place: the state before stays usable.
 
 A join admits a row of a stream only if its event time is above the watermark before the step. A query
-on one relation has no state, and sees every row.
+on one relation has no state, and sees every row. Rows of semi-joins and anti-joins are rows of one side, and
+shown at once (`partners`).
 
 Time: for each physical join a search for its new rows, and one look-up per candidate and literal of its
 join nodes; for each member one look-up per row of its parent.
@@ -29,6 +30,7 @@ from weft.kernel.network.joins import history
 from weft.kernel.network.joins.history import Chunk
 from weft.kernel.network.lookups.looked_up import Made, lookup_tables, with_lookups
 from weft.kernel.network.members import input_bits
+from weft.kernel.network.partners import Watermarks, show_rows
 from weft.kernel.network.passing import (
     DEFAULT_LIMITS,
     Counters,
@@ -73,9 +75,10 @@ def advance(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Outcome:
     """The new matches of all queries, and the state after them."""
-    step = _Step(program, state, deltas, watermark_before, from_steps, limits, emits=True)
+    watermarks = Watermarks(watermark_before, watermark)
+    step = _Step(program, state, deltas, watermarks, from_steps, limits, emits=True)
     step.run({})
-    return step.outcome(watermark)
+    return step.outcome()
 
 
 def restored(
@@ -104,9 +107,10 @@ def restored(
         if tables
     }
     empty = State.empty(program)
-    step = _Step(program, empty, deltas, history.NEVER, {}, limits, emits=False, absent=absent)
+    watermarks = Watermarks(history.NEVER, watermark)
+    step = _Step(program, empty, deltas, watermarks, {}, limits, emits=False, absent=absent)
     step.run(joined, stale)
-    state = step.outcome(watermark).state
+    state = step.outcome().state
     emitted = {query: _remembered(tables) for query, tables in shown.items()}
     return replace(state, emitted=FrozenMapping(emitted))
 
@@ -128,7 +132,7 @@ class _Step:
         program: Program,
         state: State,
         deltas: Mapping[str, pa.Table],
-        watermark_before: int,
+        watermarks: Watermarks,
         from_steps: FromSteps,
         limits: Limits,
         *,
@@ -136,7 +140,7 @@ class _Step:
         absent: pa.Table | None = None,
     ) -> None:
         self._program, self._state, self._deltas = program, state, deltas
-        self._watermark_before, self._ansi = watermark_before, limits.ansi
+        self._watermarks, self._ansi = watermarks, limits.ansi
         self._emits = emits
         new_tables = lookup_tables(program.nodes, deltas, absent, limits)
         self._tables = {**state.tables, **new_tables}
@@ -160,7 +164,8 @@ class _Step:
     def _reads_stream(self, node: PhysicalNode) -> bool:
         return not self._program.streams.isdisjoint(node.relations)
 
-    def outcome(self, watermark: int) -> Outcome:
+    def outcome(self) -> Outcome:
+        watermark = self._watermarks.after
         tables = self._deltas.keys() - self._program.streams
         looked_up = {node.id for node in self._program.nodes if node.base in tables}
         arrived = self._state.arrived | tables | looked_up
@@ -212,7 +217,7 @@ class _Step:
         new_rows = TableRows(table)
         made = self._looked_up.setdefault(node.base, {})
         rows = with_lookups(self._passage, node, new_rows, self._tables, made)
-        before = self._watermark_before
+        before = self._watermarks.before
         self._keep(node, self._passage.of_relation(node, rows, before, new_rows))
 
     def _join(self, node: PhysicalNode) -> None:
@@ -221,7 +226,10 @@ class _Step:
             (self._state.history.get(entry.source, ()), self._chunks.get(entry.source))
             for entry in (node.join.left, node.join.right)
         )
-        self._keep(node, self._passage.of_pairs(node, left, right))
+        if node.join.kind == "join":
+            self._keep(node, self._passage.of_pairs(node, left, right))
+        else:
+            show_rows(self._program, self._passage, node, left, right, self._watermarks)
 
     def _keep(self, node: PhysicalNode, blocks: Iterable[Kept | None]) -> None:
         """The node's new chunk, and what is stored of a join."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from weft.algebra.network.plan import NetworkNode, NetworkPlan
 from weft.algebra.predicates import PredicateSet
@@ -24,8 +24,12 @@ class Probe(NamedTuple):
     predicates: PredicateSet
 
 
+SEARCHED: Final = frozenset({"selection", "join"})
+"""The kinds of nodes that are searched by their predicates."""
+
+
 class Entry(NamedTuple):
-    """A selection, join or union with its place."""
+    """A node other than a source, with its place."""
 
     node: NetworkNode
     topology: Topology
@@ -131,6 +135,7 @@ class ScanIndex:
         for entry in entries:
             if entry.node.kind == "union":
                 self._unions[entry.node.id] = frozenset(entry.node.parents)
+            if entry.node.kind not in SEARCHED:
                 continue
             scope, predicates = entry.probe
             self._scopes.setdefault(scope, {})[entry.node.id] = predicates
@@ -139,9 +144,9 @@ class ScanIndex:
     def remove(self, nodes: Collection[str]) -> None:
         self._held = ""
         for node in nodes:
-            if self._unions.pop(node, None) is not None:
-                continue
-            del self._scopes[self._scope_of.pop(node)][node]
+            self._unions.pop(node, None)
+            if node in self._scope_of:
+                del self._scopes[self._scope_of.pop(node)][node]
 
     def clear(self) -> None:
         self._scopes.clear()

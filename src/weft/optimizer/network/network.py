@@ -19,7 +19,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from weft.algebra.network.plan import SEQUENCE_STEP, Feed, NetworkNode, NetworkPlan, ordered
+from weft.algebra.network.plan import (
+    PARTNER_KINDS,
+    SEQUENCE_STEP,
+    Feed,
+    NetworkNode,
+    NetworkPlan,
+    ordered,
+)
+from weft.algebra.network.query import PartnerKind
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import OrPredicate, PredicateSet
 from weft.algebra.predicates.slots import column_name, moved_name, plain_name, slot_of
@@ -92,6 +100,8 @@ class Network:
             there = self._nodes[node]
             if there.kind == "union":
                 self._sizes[node] = sum(map(self.size, there.parents))
+            elif there.kind in PARTNER_KINDS:
+                self._sizes[node] = self.size(there.parents[0])
             else:
                 holds = self._places[node].holds
                 self._sizes[node] = size(self.estimate, there.relations, holds)
@@ -123,6 +133,27 @@ class Network:
             NetworkNode(
                 self._new_id(),
                 "join",
+                (left, right),
+                one.relations + other.relations,
+                predicates,
+                1 + max(one.level, other.level),
+            )
+        )
+
+    def with_partner(
+        self, kind: PartnerKind, left: str, right: str, predicates: PredicateSet
+    ) -> str:
+        """The semi-join or anti-join of two nodes, made where there is none. They are few enough to be
+        found among the children of a node."""
+        one, other = self._nodes[left], self._nodes[right]
+        for child in sorted(self._children[left], key=number_of):
+            there = self._nodes[child]
+            if (there.kind, there.parents, there.predicates) == (kind, (left, right), predicates):
+                return child
+        return self._add(
+            NetworkNode(
+                self._new_id(),
+                kind,
                 (left, right),
                 one.relations + other.relations,
                 predicates,
@@ -247,7 +278,7 @@ class Network:
     def put_looked_up(self, queries: Iterable[NetworkQuery]) -> None:
         """Streams with lookups are streams under names of their own."""
         for query in queries:
-            for entry in query.inputs:
+            for entry in query.every_input:
                 if entry.lookups and entry.relation in self._streams:
                     base = self._streams[entry.relation]
                     self._streams[entry.source] = replace(base, name=entry.source)

@@ -15,6 +15,7 @@ them become one: by a join that the network has, or by a new one.
 - Else a new join: conditions of one part that keep few rows become a selection before the join (shared if
   the network has it), others are tested by the join. The order is greedy by estimated size, and
   parts that a condition connects come before products.
+- A query with a partner ends in a semi-join or anti-join of its own rows with the partner's.
 
 Sound: a part's node holds nothing that the query's predicates do not imply, and the last step tests what
 the node does not hold. Time: at most n²/2 pairs are searched for n inputs, each once for every state.
@@ -26,14 +27,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
+from typing import Final
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.query import JoinInput, JoinQuery, Partner
 from weft.algebra.predicates import PredicateSet
 from weft.optimizer.network.index import Probe, join_scope, selection_scope
 from weft.optimizer.network.network import Network, number_of
 from weft.optimizer.network.options import Options
 from weft.optimizer.network.restructure import reroute, weaker
 from weft.optimizer.network.topology import equality_keys
+
+
+NO_INPUT: Final = -1
+"""In place of an input: a slot of a partner, of which a row has no values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +65,28 @@ class Match:
 
 def computed(network: Network, query: JoinQuery, options: Options) -> Part:
     """The node that has exactly the rows of a query, made where there is none."""
-    relations = tuple(entry.source for entry in query.inputs)
-    addition = _Addition(network, relations, query.predicates, options)
-    part = addition.joined(
-        [Part(network.source(e.source), (i,)) for i, e in enumerate(query.inputs)]
-    )
+    part = _computed(network, query.inputs, query.predicates, options)
+    return part if query.partner is None else _with_partner(network, part, query.partner, options)
+
+
+def _computed(
+    network: Network, inputs: Sequence[JoinInput], predicates: PredicateSet, options: Options
+) -> Part:
+    relations = tuple(entry.source for entry in inputs)
+    addition = _Addition(network, relations, predicates, options)
+    part = addition.joined([Part(network.source(e.source), (i,)) for i, e in enumerate(inputs)])
     return addition.selected(part, always=True)
+
+
+def _with_partner(network: Network, part: Part, partner: Partner, options: Options) -> Part:
+    """The rows of a part that have a match among the partner's, or none. The partner's rows are a filter
+    or join like any other, and shared with those."""
+    other = _computed(network, partner.inputs, partner.predicates, options)
+    order = (*part.inputs, *(len(part.inputs) + place for place in other.inputs))
+    slots = {place: slot for slot, place in enumerate(order)}
+    matching = partner.matching.moved(slots)
+    node = network.with_partner(partner.kind, part.node, other.node, matching)
+    return Part(node, (*part.inputs, *(NO_INPUT for _ in other.inputs)))
 
 
 class _Addition:

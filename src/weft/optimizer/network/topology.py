@@ -1,8 +1,9 @@
 """From which ancestors a node's rows come, and which predicates lie in between.
 
 ARGUS, section 6.5. A node's *SVOA* is the closest source or join at or above it; a join's *JVOAs* are
-the SVOAs of its parents. A union is where this ends: no selection or join reads it. Predicates of a node are named by its own slots, so the conversions between
-DPredSet, SVOAPredSet and JVOAPredSet are conjunctions, with the right parent's slots moved.
+the SVOAs of its parents. A union, a semi-join or an anti-join is where this ends: no selection or join reads
+it. Predicates of a node are named by its own slots, so the conversions between DPredSet, SVOAPredSet and
+JVOAPredSet are conjunctions, with the right parent's slots moved.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Topology:
 
 def topology(node: NetworkNode, parents: Sequence[Topology], left_slots: int) -> Topology:
     """The place of a node below its parents; `left_slots` is the number of its left parent's."""
-    if node.kind in ("source", "union"):
+    if node.kind not in ("selection", "join"):
         return Topology(node.id, TRUE, (), TRUE, TRUE)
     if node.kind == "selection":
         (parent,) = parents

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from weft.algebra.network.sets import NetworkQuery, placed
 from weft.optimizer.network.network import Network, number_of
 from weft.optimizer.network.options import Options
-from weft.optimizer.network.sharing import Part, computed
+from weft.optimizer.network.sharing import NO_INPUT, Part, computed
 
 
 def add_query(network: Network, query: NetworkQuery, options: Options) -> None:
@@ -24,7 +24,8 @@ def add_query(network: Network, query: NetworkQuery, options: Options) -> None:
     parts = []
     for first, branch in placed(query):
         part = computed(network, branch, options)
-        parts.append(Part(part.node, tuple(first + place for place in part.inputs)))
+        inputs = (place if place == NO_INPUT else first + place for place in part.inputs)
+        parts.append(Part(part.node, tuple(inputs)))
     whole = parts[0] if len(parts) == 1 else _united(network, parts, options)
     slots = tuple(whole.inputs.index(place) for place in range(len(query.inputs)))
     network.feed(query, whole.node, slots)

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from weft.algebra.network.bits import Bit, bits_of
 from weft.algebra.network.lookup import split_prefix
-from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import PredicateSet
 from weft.algebra.predicates.spark_sql import widened
@@ -90,20 +89,21 @@ class NetworkPublication:
         for query in served:
             columns |= query.columns_of(stream)
             bits |= {bit.name: bit for bit in bits_of(query, stream)}
-            for branch, slot in _occurrences(query, stream):
-                selection = _before_lookups(branch.predicates.within({slot}))
+            for predicates, slot in _occurrences(query, stream):
+                selection = _before_lookups(predicates.within({slot}))
                 sets[selection.moved({slot: 0})] = None
         order = [column.name for column in self.source.fields]
         condition = widened(tuple(sets)) if sets else "false"
         return _Pass(condition, tuple(sorted(columns, key=order.index)), tuple(bits.values()))
 
 
-def _occurrences(query: NetworkQuery, relation: str) -> Iterator[tuple[JoinQuery, int]]:
-    """Where a query reads a relation: branches, and the slots in them."""
+def _occurrences(query: NetworkQuery, relation: str) -> Iterator[tuple[PredicateSet, int]]:
+    """Where a query reads a relation: the conditions of a branch or of its partner, and the slot there."""
     for branch in query.branches:
-        for slot, entry in enumerate(branch.inputs):
-            if entry.relation == relation:
-                yield branch, slot
+        for side in (branch,) if branch.partner is None else (branch, branch.partner):
+            for slot, entry in enumerate(side.inputs):
+                if entry.relation == relation:
+                    yield side.predicates, slot
 
 
 def _before_lookups(predicates: PredicateSet) -> PredicateSet:

@@ -2,5 +2,5 @@
 
 `conditions` makes predicate sets of WHERE and ON, `evaluation` decides which of their parts Spark must
 evaluate, `bound` holds the blocks of a query with them, `lookups` decides which tables are looked up for
-the rows of a stream.
+the rows of a stream, `partners` which streams only decide whether a row counts.
 """

@@ -13,7 +13,7 @@ from weft.algebra.scalar import Call
 from weft.algebra.types import BOOLEAN
 from weft.sql.fallback import Unshared
 from weft.sql.joins.conditions import canonical, conjuncts, equal, with_all_names
-from weft.sql.scopes.block import Block, OptionalTables
+from weft.sql.scopes.block import Block, OptionalTables, Pair
 from weft.sql.scopes.rows import Rows
 from weft.sql.scopes.sources import Sources
 
@@ -49,6 +49,8 @@ class BoundOptional:
     """Of IN: when a row of the tables leaves it open whether there is a match."""
     words: str
     at: int
+    not_false: PredicateSet | None = None
+    """Of IN over streams: when a row of them matches, or leaves it open."""
 
     @cached_property
     def read(self) -> frozenset[int]:
@@ -78,17 +80,24 @@ def _optional(sources: Sources, tables: OptionalTables, rows: Rows) -> BoundOpti
         return BoundOptional(_kind(tables), block, (), tables.words, tables.at)
     parts = conjuncts(sources, tables.block, rows)
     value, item = tables.compared
-    match = equal(sources, rows, value, item, f"in {tables.words}", tables.at)
+    match = equal(sources, rows, Pair(value, item, tables.at, f"in {tables.words}"))
     unknown: list[PredicateSet] = []
+    not_false = [match]
     for side in (value, item):
         if side.scalar is None:
             raise Unshared(f"{tables.words} of a value that may raise an error", tables.at)
-        is_null = Call("is_null", (side.scalar,), BOOLEAN)
-        unknown.append(canonical([*parts, with_all_names(sources, is_null, tables.at)]))
+        is_null = with_all_names(sources, Call("is_null", (side.scalar,), BOOLEAN), tables.at)
+        predicates = canonical([*parts, is_null])
+        if not predicates.never:
+            unknown.append(predicates)
+            not_false.append(is_null)
     inner = _block(sources, Block("mark", tables=tables.block.tables), tables.slots, rows)
     block = BoundBlock(inner.members, canonical([*parts, match]), inner.optional)
-    possible = tuple(predicates for predicates in unknown if not predicates.never)
-    return BoundOptional(_kind(tables), block, possible, tables.words, tables.at)
+    kind, words, at = _kind(tables), tables.words, tables.at
+    if not sources.reads_stream(tables.slots):
+        return BoundOptional(kind, block, tuple(unknown), words, at)
+    either = not_false[0] if len(not_false) == 1 else Call("or", tuple(not_false), BOOLEAN)
+    return BoundOptional(kind, block, tuple(unknown), words, at, canonical([*parts, either]))
 
 
 def _kind(tables: OptionalTables) -> LookupKind:

@@ -22,10 +22,9 @@ from weft.sql.joins.evaluation import evaluable
 from weft.sql.reading.source import STRING
 from weft.sql.reading.syntax import String, SyntaxNode
 from weft.sql.reading.syntax import walk as walk_syntax
-from weft.sql.scopes.block import Block, found
+from weft.sql.scopes.block import Block, Pair, found
 from weft.sql.scopes.rows import Rows, boolean
 from weft.sql.scopes.sources import Sources
-from weft.sql.typing.coercion import Typed
 from weft.sql.typing.scalars import Typer
 
 
@@ -39,17 +38,18 @@ def conjuncts(sources: Sources, block: Block, rows: Rows) -> list[Scalar]:
                 what = f"a condition in {condition.clause}"
                 raise _may_raise(condition.rows, condition.node, what)
             parts.append(with_names(scalar, whole.columns, condition.node))
-    for left, right, at in block.pairs:
-        parts.append(equal(sources, rows, left, right, "joined by USING", at))
+    parts += [equal(sources, rows, pair) for pair in block.pairs]
     return parts
 
 
-def equal(sources: Sources, rows: Rows, left: Typed, right: Typed, how: str, at: int) -> Scalar:
+def equal(sources: Sources, rows: Rows, pair: Pair) -> Scalar:
     """That two values of different places in the text are equal."""
-    typed = Typer(rows, rows.ansi, opaque=True, exact=rows.exact).equal(left, right)
+    left, right = pair.left, pair.right
+    typer = Typer(rows, rows.ansi, opaque=True, exact=rows.exact)
+    typed = typer.equal(left, right, null_safe=pair.null_safe)
     if typed.scalar is None or typed.can_raise:
-        raise Unshared(f"{left.type} and {right.type} {how} have no shared form", at)
-    return with_all_names(sources, typed.scalar, at)
+        raise Unshared(f"{left.type} and {right.type} {pair.words} have no shared form", pair.at)
+    return with_all_names(sources, typed.scalar, pair.at)
 
 
 def canonical(parts: Sequence[Scalar]) -> PredicateSet:

@@ -20,18 +20,19 @@ Declines optional tables whose conditions read several streams: there is no sing
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from weft.algebra.condition.values import is_point
 from weft.algebra.network.lookup import MARKER, Lookup, LookupKind, prefix
-from weft.algebra.network.query import JoinInput
+from weft.algebra.network.query import JoinInput, Partner
 from weft.algebra.predicates import OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import NEVER
 from weft.algebra.predicates.slots import column_name, plain_name, slot_of
 from weft.sql.fallback import Unshared
 from weft.sql.joins.bound import BoundBlock, BoundOptional
+from weft.sql.joins.partners import asked, partner
 from weft.sql.scopes.sources import Sources
 
 _SLOT: Final = re.compile(r"`(\d+)\.")
@@ -43,8 +44,9 @@ class Folded:
 
     inputs: tuple[JoinInput, ...]
     predicates: PredicateSet
-    places: tuple[tuple[int, str], ...]
-    """For each slot before: the input that has its columns now, and what their names begin with."""
+    places: Mapping[int, tuple[int, str]]
+    """For slots before: the input that has its columns now, and what their names begin with."""
+    partner: Partner | None = None
 
     def rename(self, name: str) -> str:
         """The name of a column by the slots that are left."""
@@ -53,18 +55,26 @@ class Folded:
 
 
 def folded(sources: Sources, block: BoundBlock) -> Folded:
-    """The inputs and conditions of a query, with lookups in place of the tables that can be looked up."""
-    streams = [slot for slot in block.members if sources.reads_stream(range(slot, slot + 1))]
+    """The inputs and conditions of a query, with lookups in place of the tables that can be looked up, and
+    with its partner."""
+    question = asked(sources, block)
+    if question is not None:
+        block = question.rest
     folding = _Folding(sources)
-    together = len(streams) == 1 and not block.predicates.never
-    predicates = folding.settled(block, streams[0], block.members if together else ())
-    roots = sorted({root for root, _ in folding.places.values()})
-    inputs = tuple(folding.input(root) for root in roots)
-    places = tuple(
-        (roots.index(root), beginning) for _, (root, beginning) in sorted(folding.places.items())
-    )
-    result = Folded(inputs, predicates, places)
-    return Folded(inputs, predicates.renamed(result.rename), places)
+    predicates = folding.joined(block)
+    outer = folding.roots(block)
+    if question is None or block.predicates.never:
+        return folding.result(outer, (), predicates)
+    never = question.block.predicates.never
+    conditions = NEVER if never else folding.joined(question.block)
+    inner = () if never else folding.roots(question.block)
+    result = folding.result(outer, inner, predicates)
+    inputs = tuple(folding.input(root) for root in inner)
+    conditions = conditions.renamed(result.rename)
+    other = partner(sources, question, result.inputs, inputs, result.predicates, conditions)
+    if other is None and question.kind == "semi-join":
+        return replace(result, predicates=NEVER)
+    return replace(result, partner=other)
 
 
 @dataclass
@@ -84,6 +94,31 @@ class _Folding:
         entry = self.sources.read[root]
         lookups = tuple(self._lookups[root])
         return JoinInput(entry.relation, entry.alias, lookups)
+
+    def joined(self, block: BoundBlock) -> PredicateSet:
+        """The conditions of streams and of tables beside them. A single stream looks up all tables."""
+        streams = [slot for slot in block.members if self.sources.reads_stream([slot])]
+        together = len(streams) == 1 and not block.predicates.never
+        return self.settled(block, streams[0], block.members if together else ())
+
+    def roots(self, block: BoundBlock) -> tuple[int, ...]:
+        """The inputs of a block that are no lookups."""
+        return tuple(
+            sorted({root for slot, (root, _) in self.places.items() if slot in block.slots})
+        )
+
+    def result(
+        self, outer: Sequence[int], inner: Sequence[int], predicates: PredicateSet
+    ) -> Folded:
+        """A query with these inputs and, behind them, these of its partner."""
+        order = [*outer, *inner]
+        places = {
+            slot: (order.index(root), beginning)
+            for slot, (root, beginning) in self.places.items()
+            if root in order
+        }
+        result = Folded(tuple(self.input(root) for root in outer), predicates, places)
+        return replace(result, predicates=predicates.renamed(result.rename))
 
     def settled(self, block: BoundBlock, base: int, merged: Sequence[int]) -> PredicateSet:
         """Look up all optional tables of a block, and some of its members for the rows of another, the
@@ -174,7 +209,7 @@ class _Folding:
     def _needed(self, tables: BoundOptional, block: BoundBlock) -> list[tuple[int, int]]:
         """The members of a block that must be looked up before tables that read all of them."""
         roots = {self.places[slot][0] for slot in tables.read}
-        streams = [slot for slot in roots if self.sources.reads_stream(range(slot, slot + 1))]
+        streams = [slot for slot in roots if self.sources.reads_stream([slot])]
         if len(streams) > 1 or not roots <= set(block.members):
             raise Unshared(
                 f"{tables.words} with conditions on several inputs has no shared form", tables.at

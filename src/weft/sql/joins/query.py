@@ -2,7 +2,8 @@
 
 Refused: inputs that no condition connects (unless CROSS JOIN says that this is meant), more than fifteen
 inputs, tables alone. Unshared: conditions that may raise, result columns of nested types. Tables that are
-looked up for the rows of an input are no inputs of their own (`lookups`).
+looked up for the rows of an input are no inputs of their own (`lookups`), and streams that a row must have a
+match in, or none, are the query's partner (`partners`).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def join_query(name: str, query_id: str, leaf: Leaf, sources: Sources) -> JoinQu
             for column in columns
         ),
         leaf.distinct_in is not None,
+        query.partner,
     )
 
 
@@ -53,6 +55,7 @@ def _columns(leaf: Leaf, rows: Rows, sources: Sources) -> tuple[OutputColumn, ..
     columns: list[OutputColumn] = []
     taken: set[str] = set()
     selected = Projection(rows, named=not leaf.names).columns(leaf.select.items)
+    sources.compare(leaf, [column for column, _ in selected])
     shaped = leaf.shaped([column for column, _ in selected], rows.exact)
     sources.shown = frozenset(column.value.sql for column in shaped)
     for column, (_, node) in zip(shaped, selected, strict=True):

@@ -31,11 +31,14 @@ class Condition(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two columns that USING or NATURAL joins, and the token of the join."""
+    """Two columns that must be equal, and the token that says so: of USING or NATURAL, or of a set
+    operation. Of the latter NULL equals NULL."""
 
     left: Typed
     right: Typed
     at: int
+    words: str = "joined by USING"
+    null_safe: bool = False
 
 
 BlockKind = Literal["all", "left", "mark"]
@@ -57,7 +60,7 @@ class Block:
 @dataclass(frozen=True, slots=True)
 class OptionalTables:
     """Tables whose rows may match a row or not: the optional side of a LEFT JOIN (`left`), or what a
-    subquery in a condition reads (`mark`)."""
+    subquery in a condition reads (`mark`), which may be streams, too."""
 
     slots: range
     """The inputs that are its tables."""

@@ -10,19 +10,20 @@ ON sees what stands before it in FROM, and nothing behind. USING and NATURAL sho
 pair of joined columns once, in front: of an outer join that of the side whose rows are all kept. A common
 table expression is bound anew wherever it is read.
 
-Of outer joins and of LEFT SEMI and ANTI JOIN, the side whose rows may be missing must be tables.
+Of outer joins, the side whose rows may be missing must be tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
+from weft.algebra.predicates.slots import plain_name, slot_of
 from weft.algebra.query import Field
-from weft.algebra.scalar import Call
+from weft.algebra.scalar import Call, Ref
 from weft.algebra.types import BOOLEAN
 from weft.sql.fallback import Unshared
 from weft.sql.reading import syntax
@@ -124,7 +125,7 @@ class Sources:
         finally:
             self.block = around
 
-    def reads_stream(self, slots: range) -> bool:
+    def reads_stream(self, slots: Iterable[int]) -> bool:
         """Whether one of some inputs is a stream."""
         return any(self.inputs.find_stream(self.read[slot].relation) for slot in slots)
 
@@ -202,6 +203,7 @@ class Sources:
         rows = self.rows(query, leaf.visible)
         projection = Projection(rows, named=not leaf.names)
         selected = [column for column, _ in projection.columns(query.items)]
+        self.compare(leaf, selected)
         columns = tuple(leaf.shaped(selected, self.exact))
         if leaf.distinct_in is not None and self.block.kind == "all":
             values = frozenset(column.value.sql for column in columns)
@@ -253,22 +255,53 @@ class Sources:
         with self.within(outside if is_right else inside):
             right = self._part(join.right, visible)
         slots = range(first, middle) if is_right else range(middle, len(self.read))
-        if self.reads_stream(slots):
+        if not tests_only and self.reads_stream(slots):
             reason = f"{words} has no shared form unless the side that may be missing is a table"
             raise Unshared(reason, join.at)
         with self.within(inside):
             self._matching(join, left, right, visible)
         tables = OptionalTables(slots, inside, words, join.at)
-        outside.tables.append(tables)
         if tests_only:
-            match = tables.found.scalar
-            assert match is not None
-            negated = "anti" in join.kind
-            outside.tests.append(Call("not", (match,), BOOLEAN) if negated else match)
+            self._test(tables, negated="anti" in join.kind)
             return left
+        outside.tables.append(tables)
         if is_right:
             return self._joined(join, right, _optional_columns(left, slots[0]), left_first=False)
         return self._joined(join, left, _optional_columns(right, slots[0]))
+
+    def _test(self, tables: OptionalTables, *, negated: bool) -> None:
+        """Only rows with a match in some tables count, or only those without."""
+        match = tables.found.scalar
+        assert match is not None
+        self.block.tables.append(tables)
+        self.block.tests.append(Call("not", (match,), BOOLEAN) if negated else match)
+
+    def compare(self, leaf: Leaf, columns: Sequence[Column]) -> None:
+        """Take up what EXCEPT or INTERSECT compares the rows of a SELECT with. NULL equals NULL there;
+        rows without event time are not admitted, so of two event times it does not matter."""
+        against = leaf.against
+        if against is None:
+            return
+        block, first = Block("mark"), len(self.read)
+        with self.within(block):
+            rows = self.rows(against.leaf.select, against.leaf.visible)
+            items = against.leaf.select.items
+            selected = [column for column, _ in Projection(rows, named=False).columns(items)]
+        mine = leaf.shaped(columns, self.exact, against.casts)
+        others = against.leaf.shaped(selected, self.exact)
+        words = f"compared by {against.words}"
+        for left, right in zip(mine, others, strict=True):
+            null_safe = not (self._is_event_time(left) and self._is_event_time(right))
+            block.pairs.append(Pair(left.value, right.value, against.at, words, null_safe))
+        tables = OptionalTables(range(first, len(self.read)), block, against.words, against.at)
+        self._test(tables, negated=against.excludes)
+
+    def _is_event_time(self, column: Column) -> bool:
+        value = column.value.scalar
+        if not isinstance(value, Ref):
+            return False
+        stream = self.inputs.find_stream(self.read[slot_of(value.name)].relation)
+        return stream is not None and plain_name(value.name) == stream.time
 
     def _matching(
         self, join: Join, left: Scope, right: Scope, visible: Mapping[str, Visible]

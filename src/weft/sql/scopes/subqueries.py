@@ -1,10 +1,11 @@
-"""Subqueries in conditions: `x IN (SELECT …)` and `EXISTS (SELECT …)` over tables.
+"""Subqueries in conditions: `x IN (SELECT …)` and `EXISTS (SELECT …)`.
 
 Each becomes a truth value of the row that it is asked of, as a column (`block.found`), so it may stand under
 NOT and OR like any other condition. The value is NULL where SQL cannot know: of IN, if there is no equal
 value but one that is NULL. Names inside may be those of the query around.
 
-Declines subqueries that read a stream, and those that group or aggregate.
+What a subquery over streams may stand under is decided later (`sql.joins.partners`). Declines subqueries
+that group or aggregate.
 """
 
 from __future__ import annotations
@@ -38,8 +39,6 @@ def mark(
     with sources.within(block):
         rows = sources.rows(node.query, visible, outer)
         slots = range(first, len(sources.read))
-        if sources.reads_stream(slots):
-            raise Unshared(f"{words} has no shared form unless it reads tables only", node.start)
         columns = Projection(rows).columns(node.query.items)
     compared = None
     if isinstance(node, InSubquery):

@@ -7,6 +7,9 @@ only on the choices before.
 
 The names of a union's columns are those of its first branch. Their types are widened from operation to
 operation, as Spark does it: a date that meets a timestamp first and a string then is cast twice.
+
+EXCEPT and INTERSECT keep the SELECTs of their left side, each with what it is compared with: the one SELECT of
+the right side.
 """
 
 from __future__ import annotations
@@ -51,6 +54,19 @@ def with_definitions(query: QueryExpression, visible: Definitions) -> Definition
 
 
 @dataclass(frozen=True)
+class Against:
+    """What the rows of a SELECT are compared with: EXCEPT leaves out those that the other one has, too,
+    INTERSECT the others."""
+
+    leaf: Leaf
+    excludes: bool
+    words: str
+    at: int
+    casts: int
+    """How many operations the SELECT has gone through before they are compared, this one included."""
+
+
+@dataclass(frozen=True)
 class Leaf:
     """A SELECT among set operations, and what its columns are in the whole."""
 
@@ -62,11 +78,14 @@ class Leaf:
     names: tuple[str, ...] = ()
     casts: tuple[tuple[SqlType, ...], ...] = ()
     """The types of its columns in each operation, from the innermost to the outermost."""
+    against: Against | None = None
 
-    def shaped(self, columns: Sequence[Column], exact: Exact | None) -> list[Column]:
-        """The columns of the SELECT as columns of the whole."""
+    def shaped(
+        self, columns: Sequence[Column], exact: Exact | None, operations: int | None = None
+    ) -> list[Column]:
+        """The columns of the SELECT as columns of the whole, or of the innermost operations."""
         shaped = list(columns)
-        for types in self.casts:
+        for types in self.casts[:operations]:
             for place, type_ in enumerate(types):
                 column = shaped[place]
                 value = widened(column.value, type_, exact)
@@ -109,25 +128,54 @@ class Leaves:
         if isinstance(query, Select):
             return self._select(query, visible, named)
         visible = with_definitions(query, visible)
-        if query.kind != "union":
-            detail = f"{query.words} of streams would have to take back rows that it has shown"
+        if query.kind != "union" and query.every:
+            detail = (
+                f"{query.words} of streams compares how often a row comes on both sides, which is not "
+                f"known before both have ended; {query.kind.upper()} compares the rows alone"
+            )
             raise self.source.error("UNSUPPORTED", query.at, detail=detail)
         left, left_shape = self._taken_apart(query.left, visible, named=named)
         right, right_shape = self._taken_apart(query.right, visible, named=False)
         shape = self._common(query, left_shape, right_shape)
         types = tuple(column.type for column in shape)
-        leaves = [replace(leaf, casts=(*leaf.casts, types)) for leaf in (*left, *right)]
+        left, right = (
+            [replace(leaf, casts=(*leaf.casts, types)) for leaf in side] for side in (left, right)
+        )
+        if query.kind == "union":
+            leaves = [*left, *right]
+        else:
+            leaves = self._compared(query, left, right)
         if not query.every:
             number = self._new_set()
             leaves = [replace(leaf, distinct_in=number) for leaf in leaves]
         return leaves, shape
+
+    def _compared(
+        self, query: SetOperation, left: Sequence[Leaf], right: Sequence[Leaf]
+    ) -> list[Leaf]:
+        """The SELECTs of the left side, to be compared with that of the right side."""
+        if len(right) > 1 or any(leaf.against is not None for leaf in (*left, *right)):
+            reason = (
+                f"{query.words} beside other set operations that it compares has no shared form"
+            )
+            raise Unshared(reason, query.at, "register each part as a query of its own")
+        (other,) = right
+        return [
+            replace(
+                leaf,
+                against=Against(
+                    other, query.kind == "except", query.words, query.at, len(leaf.casts)
+                ),
+            )
+            for leaf in left
+        ]
 
     def _select(
         self, select: Select, visible: Definitions, named: bool
     ) -> tuple[list[Leaf], list[_Shape]]:
         if aggregates(select):
             raise Unshared(
-                "a union of queries that group or aggregate has no shared form",
+                "a set operation on queries that group or aggregate has no shared form",
                 select.group_at or 0,
                 "register each of them as a query of its own",
             )

@@ -135,9 +135,10 @@ class Typer:
             typed = replace(typed, scalar=Opaque(typed.sql, (), typed.type))
         return typed
 
-    def equal(self, left: Typed, right: Typed) -> Typed:
+    def equal(self, left: Typed, right: Typed, *, null_safe: bool = False) -> Typed:
         """The comparison of two values that stand in no common expression."""
-        return self._comparison(f"({left.sql} = {right.sql})", "=", left, right)
+        operator = "<=>" if null_safe else "="
+        return self._comparison(f"({left.sql} {operator} {right.sql})", operator, left, right)
 
     @property
     def _raises(self) -> bool:

@@ -5,6 +5,11 @@ transitivity (`weft.algebra.predicates.time_bounds`). A row that is still to com
 the watermark W. So a row of one side of a join is needed only while, for some stream slot j of the other
 side, every bound lets t_j lie above W: t_i + c > W for all its slots i that have one. A table's rows come
 once, before any match is looked for: they are never waited for. Keeping a row longer is harmless.
+
+The same bounds say when a row of the left side of a semi-join or anti-join is *closed*: when the watermark has
+passed all event times at which a match may come. A row of the right side is needed beyond that of a join's:
+until all rows that it may match are closed, also those that are still to come. A row j is at most c_ji
+before a row i, which closes c_ij later.
 """
 
 from __future__ import annotations
@@ -88,4 +93,24 @@ def lifetime(
                 if abs(limits.get((slot, other), _FAR)) < _FAR
             ]
             alternatives.add(tuple(sorted(pairs)))
+    return Lifetime(tuple(sorted(alternatives)))
+
+
+def partner_lifetime(
+    bounds: Sequence[Bounds], mine: Collection[int], theirs: Collection[int], first: int
+) -> Lifetime:
+    """The lifetime of rows of the right side of semi-joins or anti-joins: as long as rows of the left
+    side may come, and until those that match are closed."""
+    alternatives = set(lifetime(bounds, mine, theirs, first).alternatives)
+    for limits in bounds:
+        for last in mine:
+            ways: dict[int, int] = {}
+            for slot in mine:
+                for other in theirs:
+                    if (slot, other) in limits and (other, last) in limits:
+                        way = limits[slot, other] + limits[other, last]
+                        ways[slot - first] = min(way, ways.get(slot - first, way))
+            alternatives.add(
+                tuple(sorted((slot, way) for slot, way in ways.items() if abs(way) < _FAR))
+            )
     return Lifetime(tuple(sorted(alternatives)))

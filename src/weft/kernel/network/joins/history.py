@@ -94,7 +94,7 @@ def new_chunk(
 def _indexed(entry: Input, rows: Rows, bits: Array, *, ansi: bool) -> Index:
     keys, valid = key_values(entry.key, rows, ansi=ansi)
     wanted = bits.any(axis=1)
-    if valid is not None:
+    if valid is not None and not entry.keeps_all:
         wanted &= valid
     positions = np.flatnonzero(wanted)
     order, keys = sorted_keys(keys[positions])
