@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
-
 from tests.support.lookup_queries import Text
 
 _NAMES = ("k", "k", "k", "g", "s", "x", "m", "d")

@@ -49,7 +49,6 @@ from weft.kernel.network.lookups.compiled import CompiledLookup, compiled
 from weft.kernel.network.output import Output, Projection, feed_outputs
 from weft.kernel.network.rows import STEP, TIME
 
-
 JoinKind = Literal["join", "semi-join", "anti-join"]
 
 

@@ -37,7 +37,6 @@ from weft.optimizer.network.options import Options
 from weft.optimizer.network.restructure import reroute, weaker
 from weft.optimizer.network.topology import equality_keys
 
-
 NO_INPUT: Final = -1
 """In place of an input: a slot of a partner, of which a row has no values."""
 
