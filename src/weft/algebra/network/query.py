@@ -69,11 +69,6 @@ class JoinQuery:
         """Its inputs and its partner's."""
         return self.inputs + (self.partner.inputs if self.partner is not None else ())
 
-    @property
-    def is_join(self) -> bool:
-        """Whether its rows depend on several rows of streams or tables."""
-        return len(self.every_input) > 1
-
     @cached_property
     def output_names(self) -> frozenset[str]:
         """The columns that its result columns are made of, as `slot.column`."""

@@ -62,7 +62,7 @@ def bucketed(
     keys, valid = key_values(entry.key, kept.rows, ansi=ansi)
     bits = kept.bits[entry.id]
     wanted = bits.any(axis=1)
-    if valid is not None:
+    if valid is not None and not entry.keeps_all:
         wanted &= valid
     positions = np.flatnonzero(wanted)
     if not len(positions):

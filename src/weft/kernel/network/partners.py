@@ -18,13 +18,15 @@ Time: one look at every waiting row of an anti-join; a search for rows that are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from weft.algebra.predicates.slots import column_name
 from weft.kernel.columns.operations import Array
+from weft.kernel.network.buckets import Pieces
 from weft.kernel.network.joins.candidates import Block, Side, blocks
 from weft.kernel.network.joins.expiry import Lifetime
 from weft.kernel.network.joins.history import Chunk, Index
@@ -60,23 +62,26 @@ def show_rows(
     program: Program,
     passage: Passage,
     node: PhysicalNode,
-    left: Side,
-    right: Side,
+    left: Pieces,
+    right: Pieces,
     watermarks: Watermarks,
-) -> None:
-    """Show the new rows of a semi-join or anti-join."""
+) -> Iterator[None]:
+    """Show the new rows of a semi-join or anti-join, whose sides come in pieces. After every piece the
+    caller may take over what was shown."""
     search = _Search(program, passage, node, right)
     assert node.join is not None
     is_anti = node.join.kind == "anti-join"
-    for part, is_new in [*((old, False) for old in left[0]), (left[1], True)]:
-        if part is None or not part.count:
+    for pieces, is_new in ((left.old, False), (left.new, True)):
+        if not is_anti and not is_new and next(iter(right.new), None) is None:
             continue
-        if is_anti:
-            found = search.closed(part, watermarks, is_new=is_new)
-        else:
-            found = search.matched(part) if is_new else search.first_matched(part)
-        if found:
-            search.show(part, found)
+        for part in pieces:
+            if is_anti:
+                found = search.closed(part, watermarks, is_new=is_new)
+            else:
+                found = search.matched(part) if is_new else search.first_matched(part)
+            if found:
+                search.show(part, found)
+                yield
 
 
 class _Search:
@@ -120,24 +125,16 @@ class _Search:
 
     def matched(self, part: Chunk) -> Found:
         """The rows of a chunk that match any row of the right side."""
-        return self._found(part, blocks(self._join, ((), part), self._right, self._size))
+        return self._found(part, chain(self._right.old, self._right.new))
 
     def first_matched(self, part: Chunk) -> Found | None:
         """The old rows of a chunk whose first match came with this step."""
-        history, newest = self._right
-        if newest is None:
-            return None
-        now = self._found(part, blocks(self._join, ((part,), None), ((), newest), self._size))
-        anyone = np.logical_or.reduce(list(now.values())) if now else np.zeros(0, bool)
+        now = self._found(part, self._right.new, by_partner=True)
+        anyone = np.logical_or.reduce(list(now.values()))
         if not anyone.any():
             return None
-        some = self._only(part, anyone)
-        before = self._found(some, blocks(self._join, ((), some), (history, None), self._size))
+        before = self._found(self._only(part, anyone), self._right.old)
         return {viewers: has & ~before[viewers] for viewers, has in now.items()}
-
-    @property
-    def _size(self) -> int:
-        return self._passage.limits.block
 
     def _only(self, part: Chunk, wanted: Array) -> Chunk:
         """A chunk of which only some rows come into the left side."""
@@ -146,19 +143,27 @@ class _Search:
         kept = index.kept(np.flatnonzero(wanted[index.rows]))
         return Chunk(part.count, part.columns, {key: kept}, {})
 
-    def _found(self, part: Chunk, candidates: Iterator[Block]) -> Found:
+    def _found(self, part: Chunk, pieces: Iterable[Chunk], *, by_partner: bool = False) -> Found:
+        """The rows of a chunk that match a row of some pieces. Those who search are the chunk's rows, or the
+        pieces', if these are few."""
         found = {viewers: np.zeros(part.count, bool) for viewers in self._viewers}
-        for block in candidates:
-            self._passage.count(self._node, block.count, 0)
-            passing = matches(self._program, self._node, block, ansi=self._passage.limits.ansi)
-            rows = np.concatenate([segment.left_positions for segment in block.segments])
-            pairs = Pairs(block.segments, self._join.left_slots)
-            for viewers in self._viewers:
-                if viewers.member.node in passing:
-                    chosen = passing[viewers.member.node]
-                    seen = _seen(viewers, pairs, chosen)
-                    found[viewers][rows if seen is None else rows[seen]] = True
+        for other in pieces:
+            left: Side = ((part,), None) if by_partner else ((), part)
+            right: Side = ((), other) if by_partner else ((other,), None)
+            for block in blocks(self._join, left, right, self._passage.limits.block):
+                self._add(block, found)
         return found
+
+    def _add(self, block: Block, found: Found) -> None:
+        """Note the rows that have a match among some candidates."""
+        self._passage.count(self._node, block.count, 0)
+        passing = matches(self._program, self._node, block, ansi=self._passage.limits.ansi)
+        rows = np.concatenate([segment.left_positions for segment in block.segments])
+        pairs = Pairs(block.segments, self._join.left_slots)
+        for viewers in self._viewers:
+            if viewers.member.node in passing:
+                seen = _seen(viewers, pairs, passing[viewers.member.node])
+                found[viewers][rows if seen is None else rows[seen]] = True
 
     def show(self, part: Chunk, found: Found) -> None:
         """Show rows of a chunk to those who see them."""

@@ -150,11 +150,6 @@ class Program:
         """The stream or table of every slot of a node."""
         return tuple(self.node_by_id[relation].base for relation in node.relations)
 
-    @property
-    def has_partners(self) -> bool:
-        """Whether there are semi-joins or anti-joins."""
-        return any(node.join is not None and node.join.kind != "join" for node in self.nodes)
-
     def late_rows(self, late: Mapping[str, int]) -> int:
         """How many rows of streams joins did not admit; `late` is by source."""
         of_streams: dict[str, int] = {}

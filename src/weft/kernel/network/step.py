@@ -25,6 +25,7 @@ import pyarrow as pa
 from weft.algebra.frozen import FrozenMapping
 from weft.kernel.columns.column import Column, column, concatenated, to_arrow
 from weft.kernel.columns.operations import Array
+from weft.kernel.network.buckets import Pieces
 from weft.kernel.network.distinct import Emitted, fresh
 from weft.kernel.network.joins import history
 from weft.kernel.network.joins.history import Chunk
@@ -229,7 +230,10 @@ class _Step:
         if node.join.kind == "join":
             self._keep(node, self._passage.of_pairs(node, left, right))
         else:
-            show_rows(self._program, self._passage, node, left, right, self._watermarks)
+            sides = (Pieces(old, () if new is None else (new,)) for old, new in (left, right))
+            self._keep(
+                node, show_rows(self._program, self._passage, node, *sides, self._watermarks)
+            )
 
     def _keep(self, node: PhysicalNode, blocks: Iterable[Kept | None]) -> None:
         """The node's new chunk, and what is stored of a join."""

@@ -57,13 +57,11 @@ class Folded:
 def folded(sources: Sources, block: BoundBlock) -> Folded:
     """The inputs and conditions of a query, with lookups in place of the tables that can be looked up, and
     with its partner."""
-    question = asked(sources, block)
-    if question is not None:
-        block = question.rest
+    block, question = asked(sources, block)
     folding = _Folding(sources)
     predicates = folding.joined(block)
     outer = folding.roots(block)
-    if question is None or block.predicates.never:
+    if question is None:
         return folding.result(outer, (), predicates)
     never = question.block.predicates.never
     conditions = NEVER if never else folding.joined(question.block)

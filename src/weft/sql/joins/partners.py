@@ -36,45 +36,44 @@ _FALSE: Final = Values(((None, Bound(1)),))
 
 @dataclass(frozen=True)
 class Asked:
-    """What a block asks of streams, and what is left of the block without it."""
+    """What a block asks of streams."""
 
     kind: PartnerKind
     block: BoundBlock
     """The streams, with what must hold of their rows, also together with a row of the query."""
-    rest: BoundBlock
     words: str
     at: int
 
 
-def asked(sources: Sources, block: BoundBlock) -> Asked | None:
-    """What a query's outermost block asks of streams; None: nothing."""
+def asked(sources: Sources, block: BoundBlock) -> tuple[BoundBlock, Asked | None]:
+    """What is left of a query's outermost block without what it asks of streams; and this, if it asks for
+    anything. A query that no row can pass need not ask."""
     several = [one for one in block.optional if sources.reads_stream(one.block.slots)]
     for one in (inner for outer in block.optional for inner in _inside(outer)):
         if sources.reads_stream(one.block.slots):
-            raise Unshared(
-                f"{one.words} over a stream inside of another has no shared form", one.at
-            )
+            reason = f"{one.words} over a stream inside of another has no shared form"
+            raise Unshared(reason, one.at)
     if not several:
-        return None
+        return block, None
     first, *others = several
     if others:
         reason = f"{others[0].words} over a stream beside {first.words} has no shared form"
         raise Unshared(reason, others[0].at)
-    if not sources.reads_stream(block.members):
-        raise Unshared(
-            f"{first.words} over a stream has no shared form for rows of tables", first.at
-        )
-    kind, predicates = _kind(block.predicates, first)
     optional = tuple(one for one in block.optional if one is not first)
+    if block.predicates.never:
+        return BoundBlock(block.members, block.predicates, optional), None
+    kind, predicates = _kind(block.predicates, first)
     inside = first.block
     if kind == "anti-join" and first.not_false is not None:
         inside = BoundBlock(inside.members, first.not_false, inside.optional)
     for one in inside.optional:
         if not one.read <= inside.slots:
-            raise Unshared(f"{one.words} that reads rows outside of {first.words}", one.at)
+            reason = f"{one.words} that reads rows outside of {first.words} has no shared form"
+            raise Unshared(reason, one.at)
     is_subquery = kind == "anti-join" and "(" in first.words
     words = f"NOT {first.words}" if is_subquery else first.words
-    return Asked(kind, inside, BoundBlock(block.members, predicates, optional), words, first.at)
+    rest = BoundBlock(block.members, predicates, optional)
+    return rest, Asked(kind, inside, words, first.at)
 
 
 def _inside(one: BoundOptional) -> Iterator[BoundOptional]:

@@ -8,7 +8,7 @@ match in, or none, are the query's partner (`partners`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates.slots import renamed_by
@@ -32,8 +32,9 @@ def join_query(name: str, query_id: str, leaf: Leaf, sources: Sources) -> JoinQu
     """The bound form of a SELECT without aggregates."""
     rows = sources.rows(leaf.select, leaf.visible)
     columns = _columns(leaf, rows, sources)
-    _check_streams(sources)
+    _check_streams(sources, range(len(sources.read)))
     block = bound_block(sources, rows)
+    _check_streams(sources, block.members)
     _check_connected(sources, block)
     query = folded(sources, block)
     return JoinQuery(
@@ -78,10 +79,10 @@ def _output(column: Column, node: SyntaxNode) -> OutputColumn:
     return OutputColumn(column.name, column.type, with_names(value, column.reads, node))
 
 
-def _check_streams(sources: Sources) -> None:
-    """Raises if all inputs are tables."""
-    if not any(sources.inputs.find_stream(entry.relation) for entry in sources.read):
-        first = sources.read[0]
+def _check_streams(sources: Sources, slots: Sequence[int]) -> None:
+    """Raises if some inputs are all tables."""
+    if not sources.reads_stream(slots):
+        first = sources.read[slots[0]]
         sources.inputs.stream(sources.source, first.relation, first.at)
 
 

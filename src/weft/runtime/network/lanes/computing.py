@@ -148,6 +148,7 @@ class LaneComputing:
             tables=files.tables,
             versions=files.versions,
             watermark_before=intent.watermark_before,
+            watermark=intent.watermark,
             from_steps=from_steps,
             most_matches=limits.most_matches,
             most_candidates=limits.most_candidates,

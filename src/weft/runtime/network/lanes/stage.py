@@ -30,6 +30,7 @@ class Surroundings:
     versions: Mapping[str, str]
     """The versions of the tables."""
     watermark_before: int
+    watermark: int
     from_steps: Mapping[str, Mapping[str, int]]
     most_matches: int
     most_candidates: int

@@ -52,6 +52,12 @@ class LaneStep:
         self._around, self._program, self._run = around, program, run
         self._stages = 0
         self._levels = _levels(program)
+        self._waiting = {
+            input_key(node.join.left)
+            for node in program.nodes
+            if node.join is not None and node.join.kind == "anti-join"
+        }
+        """The inputs whose rows wait until they are closed."""
         self.written = Written()
         self.counters = Counters()
 
@@ -135,8 +141,11 @@ class LaneStep:
         *,
         emits: bool,
     ) -> list[Entry]:
-        """One level of joins. Those without new rows have no new matches."""
+        """One level of joins. Those without new rows have no new matches; of anti-joins, the watermark
+        may have closed old rows."""
         changed = {entry["input"] for entry in new}
+        if self._around.watermark > self._around.watermark_before:
+            changed |= {entry["input"] for entry in old if entry["input"] in self._waiting}
         joins = [node for node in joins if changed & _sides(node)]
         if not joins:
             return []

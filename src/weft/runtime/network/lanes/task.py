@@ -22,6 +22,7 @@ from weft.kernel.network.buckets import BUCKET, Pieces, Range, is_everywhere, me
 from weft.kernel.network.distinct import unseen
 from weft.kernel.network.lookups.looked_up import lookup_tables, with_lookups
 from weft.kernel.network.lookups.tables import LookupTable
+from weft.kernel.network.partners import Watermarks, show_rows
 from weft.kernel.network.passing import TOO_LARGE, Kept, Passage
 from weft.kernel.network.program import Input, PhysicalNode
 from weft.kernel.network.rows import TableRows
@@ -144,7 +145,12 @@ class Task:
             assert node.join is not None
             left, right = self._pieces(node.join.left), self._pieces(node.join.right)
             rows = self._rows_of(node)
-            self._take_over(rows, met(self._passage, node, left, right))
+            if node.join.kind == "join":
+                self._take_over(rows, met(self._passage, node, left, right))
+            else:
+                watermarks = Watermarks(self._around.watermark_before, self._around.watermark)
+                shown = show_rows(self._program, self._passage, node, left, right, watermarks)
+                self._take_over(rows, shown)
             self._outputs += rows.close()
 
     def _pieces(self, entry: Input) -> Pieces:
