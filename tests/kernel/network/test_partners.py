@@ -10,79 +10,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.explain.support import NoAnalyzer
+from tests.support.closed_oracle import Contents, Oracle, bound, contents, second_of, steps
 from tests.support.closed_queries import Closing, texts
-from tests.support.lookup_queries import COLUMNS, STREAMS, TABLES
-from tests.support.network_steps import SECOND, counted, rows_of, table
+from tests.support.lookup_queries import STREAMS
+from tests.support.network_steps import SECOND, counted
 
 from weft.algebra.network.plan import NetworkPlan
-from weft.algebra.network.query import JoinQuery
 from weft.kernel import network
 from weft.kernel.network import Limits
 from weft.optimizer.network.estimate import HeuristicEstimate
 from weft.optimizer.network.generate import with_queries
 from weft.optimizer.network.index import ScanIndex
 from weft.optimizer.network.options import Options
-from weft.sql import bind
 
 SMALL = Limits(block=3)
-Contents = Mapping[str, pa.Table]
 Steps = Mapping[int, int]
 """For queries, by their numbers, a step."""
-
-
-def bound(sql: str, number: int = 0) -> JoinQuery:
-    query = bind(
-        f"q{number}", sql, STREAMS, NoAnalyzer(), query_id=f"q{number}@1", tables=TABLES, time_zone="UTC"
-    )  # fmt: skip
-    assert isinstance(query, JoinQuery), query
-    return query
-
-
-def second_of(step: int) -> int:
-    """The watermark after a step: two seconds behind it. Step 9 is a flush far ahead."""
-    return max(0, step - 2) if step < 9 else 100
-
-
-@st.composite
-def steps(draw: st.DrawFn, count: int = 4) -> list[dict[str, pa.Table]]:
-    """Both streams have the columns of `a`. The last step has no rows: the watermark alone moves."""
-    rows = [{name: draw(rows_of("a", step)) for name in STREAMS} for step in range(1, count + 1)]
-    return [*rows, {}]
-
-
-class Oracle:
-    """The rows of texts over all rows so far."""
-
-    def __init__(self, tables: Contents) -> None:
-        self._database = duckdb.connect()
-        self._database.execute("SET TimeZone = 'UTC'; SET threads = 1")
-        self._rows: dict[str, list[pa.Table]] = {name: [] for name in STREAMS}
-        for name, rows in tables.items():
-            self._database.register(name, rows.select(list(COLUMNS)))
-        self._before: dict[Closing, Counter[Any]] = {}
-
-    def add(self, deltas: Contents, second_before: int) -> None:
-        for name, rows in deltas.items():
-            above = pc.greater(rows.column("#time"), second_before * SECOND)
-            self._rows[name].append(rows.filter(above))
-
-    def new(self, text: Closing, first: int, second: int) -> Counter[Any]:
-        """The rows that the text has since the last time, over rows that came with a step or later."""
-        for name, parts in self._rows.items():
-            rows = pa.concat_tables([table("a", []), *parts])
-            rows = rows.filter(pc.greater_equal(rows.column("#step"), first))
-            self._database.register(name, rows.select(["ts", *COLUMNS]))
-        now = counted(self._database.sql(text.over_closed(second)).to_arrow_table())
-        before = self._before.get(text, Counter())
-        assert not before - now, "a row would have to be taken back"
-        self._before[text] = now
-        return now - before
 
 
 class Run:
@@ -147,7 +94,11 @@ class Run:
             self._joined.setdefault(join, []).append(rows)
         for memory, rows in outcome.shown.items():
             self._shown.setdefault(memory, []).append(rows)
-        return {int(name[1:-2]): counted(rows) for name, rows in outcome.results.items()}
+        shown: dict[int, Counter[Any]] = {}
+        for name, rows in outcome.results.items():
+            query = self.program.outputs[name].query.id
+            shown.setdefault(int(query[1:-2]), Counter()).update(counted(rows))
+        return shown
 
 
 def check(
@@ -162,8 +113,7 @@ def check(
     oracle, run = Oracle(tables), Run(tables)
     live: dict[int, str] = {}
     for step, delta in enumerate(deltas, 1):
-        number = step if delta else 9
-        seconds = second_of(step - 1), second_of(number)
+        seconds = second_of(step - 1), second_of(step, flush=not delta)
         now = {
             n: text.sql
             for n, text in enumerate(queries)
@@ -182,10 +132,6 @@ def check(
             assert shown.pop(n, Counter()) == expected, (queries[n].sql, step)
         assert not shown
     return run
-
-
-def contents() -> st.SearchStrategy[dict[str, pa.Table]]:
-    return st.fixed_dictionaries({name: rows_of("t", 1) for name in TABLES})
 
 
 some_steps = st.dictionaries(st.integers(0, 2), st.integers(1, 5), max_size=3)

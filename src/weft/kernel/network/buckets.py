@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from weft.kernel.columns.column import column, to_arrow
 from weft.kernel.columns.operations import Array
+from weft.kernel.network.joins.candidates import Side
 from weft.kernel.network.joins.history import Chunk, Index, sorted_keys
 from weft.kernel.network.joins.keys import key_values, mixed
 from weft.kernel.network.passing import Kept, Passage
@@ -125,6 +126,12 @@ class Pieces:
 
     old: Iterable[Chunk]
     new: Iterable[Chunk]
+
+    @staticmethod
+    def of(side: Side) -> Pieces:
+        """A side whose chunks are all in memory."""
+        history, newest = side
+        return Pieces(history, () if newest is None else (newest,))
 
 
 def met(passage: Passage, node: PhysicalNode, left: Pieces, right: Pieces) -> Iterator[Kept | None]:

@@ -87,7 +87,9 @@ def show_rows(
 class _Search:
     """The search for matches of one physical node in a step."""
 
-    def __init__(self, program: Program, passage: Passage, node: PhysicalNode, right: Side) -> None:
+    def __init__(
+        self, program: Program, passage: Passage, node: PhysicalNode, right: Pieces
+    ) -> None:
         assert node.join is not None
         self._program, self._passage = program, passage
         self._node, self._join, self._right = node, node.join, right

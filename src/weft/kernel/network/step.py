@@ -230,9 +230,9 @@ class _Step:
         if node.join.kind == "join":
             self._keep(node, self._passage.of_pairs(node, left, right))
         else:
-            sides = (Pieces(old, () if new is None else (new,)) for old, new in (left, right))
+            pieces = Pieces.of(left), Pieces.of(right)
             self._keep(
-                node, show_rows(self._program, self._passage, node, *sides, self._watermarks)
+                node, show_rows(self._program, self._passage, node, *pieces, self._watermarks)
             )
 
     def _keep(self, node: PhysicalNode, blocks: Iterable[Kept | None]) -> None:

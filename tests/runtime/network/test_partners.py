@@ -1,0 +1,75 @@
+"""Semi-joins and anti-joins through the network's engine, on the driver and in tasks, against DuckDB."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.closed_oracle import Oracle, bound, contents, second_of, steps
+from tests.support.closed_queries import Closing, texts
+from tests.support.network_engine import EngineRun
+from tests.support.network_steps import SECOND, STREAMS, GeneratedPlans, table
+
+from weft.algebra.network.sets import NetworkQuery
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A query under the id that the catalog would give it."""
+
+    text: Closing
+    number: int
+
+    @property
+    def id(self) -> str:
+        return self.query().id
+
+    def query(self) -> NetworkQuery:
+        return bound(self.text.sql, self.number, self.number)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(texts(), min_size=3, max_size=3, unique=True),
+    steps(),
+    contents(),
+    st.lists(st.booleans(), min_size=5, max_size=5),
+    st.integers(0, 5),
+    st.integers(1, 4),
+)
+def test_rows_are_those_of_duckdb_on_the_driver_and_in_tasks(
+    queries: list[Closing],
+    deltas: list[dict[str, pa.Table]],
+    tables: dict[str, pa.Table],
+    in_lanes: list[bool],
+    restart: int,
+    after: int,
+) -> None:
+    """The third query comes later, and the first one goes. Steps run here or there."""
+    every = [Registered(text, number) for number, text in enumerate(queries)]
+    oracle = Oracle(tables)
+    with TemporaryDirectory() as folder:
+        run = EngineRun(Path(folder), every[:2], plan=GeneratedPlans(), lane_cap_bytes=64)
+        for number, delta in enumerate(deltas, 1):
+            if number == restart:
+                run.restart()
+            live = every[:2] if number <= after else every[1:]
+            run.use(live)
+            before, now = second_of(number - 1), second_of(number, flush=not delta)
+            oracle.add(delta, before)
+            emitted = run.step(
+                {name: delta.get(name, table("a", [])) for name in STREAMS} | tables,
+                now * SECOND,
+                registered=1 if number <= after else 2,
+                in_lanes=in_lanes[number - 1],
+            )
+            for query in live:
+                first = after + 1 if query.number == 2 else 1
+                expected = oracle.new(query.text, first, now)
+                assert emitted.pop(query.id, Counter()) == expected, (query.text.sql, number)
+            assert not emitted and not run.failed
