@@ -22,7 +22,7 @@ def test_names_are_part_of_the_format() -> None:
     """A name that is missing here makes older checkpoints unreadable: it may only be added."""
     names = """aggregate associative bound call condition cut edges expression feed field
     fragments invertible join-input join-query linear literal literal-predicate lookup
-    membership network network-node node opaque or-predicate output partial plan predicate-set
+    membership network network-node node opaque or-predicate output partial partner plan predicate-set
     query ref retired selection set-query sharing signature stream values weave-group window"""
     assert sorted(codec.stored_names()) == names.split(), "add new names here"
     assert len(codec.stored_names()) == len(stored.NAMES)

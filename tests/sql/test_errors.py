@@ -27,7 +27,7 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         ("WITH", "NOT_ONE_SELECT", 1, 1),
         ("SELECT 1 FROM bids; SELECT 2 FROM bids", "NOT_ONE_SELECT", 1, 21),
         ("SELECT price FROM bids\nUNION ALL SELECT 2, 3 FROM bids", "INVALID_QUERY", 2, 1),
-        ("SELECT price FROM bids\nEXCEPT SELECT 2 FROM bids", "UNSUPPORTED", 2, 1),
+        ("SELECT price FROM bids\nEXCEPT SELECT 2 FROM bids", "NEVER_CLOSED", 2, 1),
         ("DROP TABLE bids", "NOT_ONE_SELECT", 1, 1),
         ("hello", "NOT_ONE_SELECT", 1, 1),
         # text that is no SQL

@@ -61,7 +61,7 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         ("SELECT price FROM people, bids", "a join with a table"),
         ("SELECT count(*) FROM bids a, bids b " + WINDOW, "a windowed aggregate over a join"),
         ("SELECT a.price FROM bids a LEFT OUTER JOIN bids b ON a.d = b.d", "LEFT JOIN has no"),
-        ("SELECT a.price FROM bids a LEFT SEMI JOIN bids b ON a.d = b.d", "LEFT SEMI JOIN"),
+        ("SELECT a.price FROM bids a LEFT JOIN bids b ON a.d = b.d", "LEFT JOIN"),
         ("SELECT price FROM (SELECT count(*) AS price FROM bids)", "groups or aggregates"),
         ("SELECT price FROM (SELECT DISTINCT price, channel FROM bids)", "removes duplicates"),
         ("SELECT price FROM (SELECT price FROM bids LIMIT 3)", "LIMIT has no shared form"),
@@ -75,7 +75,7 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         ("SELECT price FROM bids UNION ALL VALUES (1)", "starts with VALUES"),
         (
             f"SELECT price FROM bids UNION ALL SELECT count(*) FROM bids {WINDOW}",
-            "a union of queries",
+            "a set operation on queries",
         ),
         (
             f"SELECT count(*) FROM (SELECT price, ts FROM bids UNION ALL SELECT 1, ts FROM bids) {WINDOW}",

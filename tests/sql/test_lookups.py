@@ -251,7 +251,7 @@ def test_names_inside_a_subquery_are_its_own_first() -> None:
             f"SELECT b.d FROM {TWO} LEFT JOIN cities c ON c.size = q.size AND c.id = b.channel",
             "conditions on several inputs",
         ),
-        ("SELECT d FROM bids WHERE d IN (SELECT d FROM bids)", "unless it reads tables only"),
+        ("SELECT d FROM bids WHERE d IN (SELECT d FROM bids) OR d = 1", "below other conditions"),
         ("SELECT d FROM bids WHERE d IN (SELECT max(size) FROM cities)", "groups or aggregates"),
         ("SELECT channel IN (SELECT name FROM people) AS x FROM bids", "in a select list"),
         ("SELECT d FROM bids WHERE upper(channel) IN (SELECT age FROM people)", "string and int"),

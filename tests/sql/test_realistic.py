@@ -159,7 +159,8 @@ def test_windowed_aggregates_over_subqueries(sql: str) -> None:
 ALONE = {
     """SELECT o.id, s.carrier FROM orders o LEFT JOIN shipments s ON o.id = s.order_id
        AND shipped BETWEEN ordered AND ordered + INTERVAL 1 DAY""": "LEFT JOIN",
-    "SELECT id FROM payments WHERE country IN (SELECT country FROM logins)": "IN (SELECT …)",
+    """SELECT id FROM payments WHERE country IN (SELECT country FROM logins)
+       OR amount > 100""": "IN (SELECT …)",
     """SELECT team, count(*) AS n FROM metrics JOIN hosts USING (host)
        GROUP BY window(ts, '1 hour'), team""": "a windowed aggregate over a join",
     "SELECT id FROM orders WHERE note RLIKE '^VIP'": "a condition in WHERE may raise",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
 from tests.explain.support import NoAnalyzer
-from tests.support.closed_queries import Closing
+from tests.support.closed_queries import Closing, texts
 from tests.support.lookup_queries import COLUMNS, STREAMS, TABLES
 from tests.support.network_steps import SECOND, counted, rows_of, table
 
@@ -77,3 +77,8 @@ class Oracle:
 
 def contents() -> st.SearchStrategy[dict[str, pa.Table]]:
     return st.fixed_dictionaries({name: rows_of("t", 1) for name in TABLES})
+
+
+def waiting_texts() -> st.SearchStrategy[Closing]:
+    """Texts whose rows do depend on others: conditions that contradict each other ask for nothing."""
+    return texts().filter(lambda text: all(one.partner for one in bound(text.sql).branches))

@@ -14,8 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.closed_oracle import Contents, Oracle, bound, contents, second_of, steps
-from tests.support.closed_queries import Closing, texts
+from tests.support.closed_oracle import (
+    Contents,
+    Oracle,
+    bound,
+    contents,
+    second_of,
+    steps,
+    waiting_texts,
+)
+from tests.support.closed_queries import Closing
 from tests.support.lookup_queries import STREAMS
 from tests.support.network_steps import SECOND, counted
 
@@ -139,7 +147,7 @@ some_steps = st.dictionaries(st.integers(0, 2), st.integers(1, 5), max_size=3)
 
 @settings(max_examples=60)
 @given(
-    st.lists(texts(), min_size=1, max_size=3), steps(), contents(), some_steps, some_steps, st.integers(2, 5)
+    st.lists(waiting_texts(), min_size=1, max_size=3), steps(), contents(), some_steps, some_steps, st.integers(2, 5)
 )  # fmt: skip
 def test_rows_are_those_of_duckdb_once_they_are_closed(
     queries: list[Closing],

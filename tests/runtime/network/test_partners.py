@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.closed_oracle import Oracle, bound, contents, second_of, steps
-from tests.support.closed_queries import Closing, texts
+from tests.support.closed_oracle import Oracle, bound, contents, second_of, steps, waiting_texts
+from tests.support.closed_queries import Closing
 from tests.support.network_engine import EngineRun
 from tests.support.network_steps import SECOND, STREAMS, GeneratedPlans, table
 
@@ -35,7 +35,7 @@ class Registered:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(texts(), min_size=3, max_size=3, unique=True),
+    st.lists(waiting_texts(), min_size=3, max_size=3, unique=True),
     steps(),
     contents(),
     st.lists(st.booleans(), min_size=5, max_size=5),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.query import JoinInput, JoinQuery, Partner
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates.slots import column_name, slot_of
-from weft.explain.network.lookups import lookup_lines, of_query
+from weft.explain.network.lookups import Shown, lookup_lines, of_query
 from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
 
 
@@ -90,14 +90,7 @@ def _branch(branch: JoinQuery, within: int | None) -> dict[str, Any]:
     """A branch of a query. `distinct_in` numbers the sets within which equal rows are shown once."""
     names, shown = [entry.alias for entry in branch.inputs], of_query(branch)
     return {
-        "inputs": [
-            {
-                "relation": entry.relation,
-                "alias": entry.alias,
-                "lookups": [" ".join(line) for line in lookup_lines(entry.lookups)],
-            }
-            for entry in branch.inputs
-        ],
+        "inputs": [_input(entry) for entry in branch.inputs],
         "conditions": shown.conditions(branch.predicates, names),
         "columns": [
             {
@@ -108,6 +101,28 @@ def _branch(branch: JoinQuery, within: int | None) -> dict[str, Any]:
             for column in branch.columns
         ],
         "distinct_in": within,
+        "partner": None if branch.partner is None else _partner(branch, branch.partner),
+    }
+
+
+def _input(entry: JoinInput) -> dict[str, Any]:
+    return {
+        "relation": entry.relation,
+        "alias": entry.alias,
+        "lookups": [" ".join(line) for line in lookup_lines(entry.lookups)],
+    }
+
+
+def _partner(branch: JoinQuery, partner: Partner) -> dict[str, Any]:
+    """What rows of a branch must have a match in, or none."""
+    alone = Shown(tuple(entry.lookups for entry in partner.inputs))
+    names = [entry.alias for entry in partner.inputs]
+    every = [entry.alias for entry in branch.every_input]
+    return {
+        "kind": partner.kind,
+        "inputs": [_input(entry) for entry in partner.inputs],
+        "conditions": alone.conditions(partner.predicates, names),
+        "matching": of_query(branch).conditions(partner.matching, every),
     }
 
 

@@ -29,8 +29,11 @@ _SHADES = {
     "source": Shade("#1e293b", "#f8fafc"),
     "selection": Shade.of(2),
     "join": Shade.of(1),
+    "semi-join": Shade.of(1),
+    "anti-join": Shade.of(1),
     "union": Shade.of(3),
 }
+_SIGNS = {"join": "⋈", "semi-join": "⋉", "anti-join": "▷", "union": "∪"}
 
 
 @dataclass(frozen=True)
@@ -157,8 +160,8 @@ def _folded(nodes: Sequence[NetworkNodeView]) -> list[_Box]:
             rows_of[node.label] = node.label
         elif kind == "selection":
             rows_of[node.label] = rows_of[node.parents[0]]
-        elif kind == "union":
-            rows_of[node.label] = "union"
+        elif kind != "join":
+            rows_of[node.label] = kind
         else:
             rows_of[node.label] = f"physical join {node.physical}"
         members.setdefault((kind, rows_of[node.label]), []).append(node)
@@ -169,10 +172,8 @@ def _title(nodes: Sequence[NetworkNodeView]) -> str:
     first = nodes[0]
     if len(nodes) > 1:
         return f"{first.label} … {nodes[-1].label} · {counted(len(nodes), first.node.kind)}"
-    if first.node.kind == "join":
-        return f"{first.label} · {' ⋈ '.join(first.parents)}"
-    if first.node.kind == "union":
-        return f"{first.label} · {' ∪ '.join(first.parents)}"
+    if first.node.kind in _SIGNS:
+        return f"{first.label} · {f' {_SIGNS[first.node.kind]} '.join(first.parents)}"
     return f"{first.label} · {first.title}"
 
 

@@ -50,8 +50,8 @@ def of_relations(plan: NetworkPlan, relations: Sequence[str]) -> Shown:
 
 
 def of_query(query: JoinQuery) -> Shown:
-    """How the columns of a query's inputs are shown."""
-    return Shown(tuple(entry.lookups for entry in query.inputs))
+    """How the columns of a query's inputs are shown, and of its partner's behind them."""
+    return Shown(tuple(entry.lookups for entry in query.every_input))
 
 
 def _column(lookups: Lookups, name: str) -> str:

@@ -1,7 +1,8 @@
 """What sharing saved: the work of all queries, each alone, against the nodes of the network.
 
 A query alone reads each of its inputs, selects on those that have conditions of their own, joins
-them two by two, and unites its branches. In the network the same work is sources, selection nodes and join nodes. Join nodes with
+them two by two, looks for partners, and unites its branches. In the network the same work is sources,
+selection nodes and join nodes. Join nodes with
 the same two inputs, up to selections, and the same keys are one *physical* join, as the kernel runs it:
 its pairs are searched once, and the nodes are bits on them.
 """
@@ -11,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from weft.algebra.network.plan import NetworkNode, NetworkPlan
+from weft.algebra.network.plan import PARTNER_KINDS, NetworkNode, NetworkPlan
+from weft.algebra.network.query import JoinQuery, Partner
 from weft.kernel.network.joins.keys import best_range, equalities, range_subjects
 
 
@@ -30,27 +32,34 @@ class Savings:
     unions: int = 0
     lookups_alone: int = 0
     lookups: int = 0
+    partners_alone: int = 0
+    """Semi-joins and anti-joins."""
+    partners: int = 0
 
 
 def savings(plan: NetworkPlan) -> Savings:
     """Count the work of a plan and of its queries alone."""
     branches = [branch for query in plan.queries for branch in query.branches]
+    partners = [branch.partner for branch in branches if branch.partner is not None]
+    sides: list[JoinQuery | Partner] = [*branches, *partners]
     return Savings(
-        scans_alone=sum(len(branch.inputs) for branch in branches),
+        scans_alone=sum(len(side.inputs) for side in sides),
         scans=len(_scanned(plan)),
         selections_alone=sum(
-            bool(branch.predicates.within({slot}).predicates)
-            for branch in branches
-            for slot in range(len(branch.inputs))
+            bool(side.predicates.within({slot}).predicates)
+            for side in sides
+            for slot in range(len(side.inputs))
         ),
         selections=sum(node.kind == "selection" for node in plan.nodes),
-        joins_alone=sum(len(branch.inputs) - 1 for branch in branches),
+        joins_alone=sum(len(side.inputs) - 1 for side in sides),
         joins=sum(node.kind == "join" for node in plan.nodes),
         physical_joins=len(set(physical_joins(plan).values())),
         unions_alone=sum(len(query.branches) > 1 for query in plan.queries),
         unions=sum(node.kind == "union" for node in plan.nodes),
-        lookups_alone=sum(len(entry.lookups) for q in plan.queries for entry in q.inputs),
+        lookups_alone=sum(len(entry.lookups) for q in plan.queries for entry in q.every_input),
         lookups=len(_lookups(plan)),
+        partners_alone=len(partners),
+        partners=sum(node.kind in PARTNER_KINDS for node in plan.nodes),
     )
 
 

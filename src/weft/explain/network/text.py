@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from weft.algebra.network.query import JoinQuery
+from weft.algebra.network.bounds import closings
+from weft.algebra.network.query import JoinInput, JoinQuery
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates.slots import slot_of
+from weft.algebra.query import StreamSchema
 from weft.explain.network.conditions import conjunction
 from weft.explain.network.lookups import of_query
 from weft.explain.network.savings import Savings
@@ -61,7 +63,8 @@ def query_lines(view: NetworkView, query: NetworkQuery) -> Iterator[str]:
     for number, branch in enumerate(query.branches, 1):
         if len(query.branches) > 1:
             yield from item("branch", f"{number} of {len(query.branches)}")
-        yield from _branch(branch, query.distinct_in[number - 1] is not None)
+        distinct = query.distinct_in[number - 1] is not None
+        yield from _branch(branch, distinct, plan.stream_by_name)
     if query.name in view.warnings:
         yield from item("warning", view.warnings[query.name])
     if query.id not in plan.feed_by_query:
@@ -72,16 +75,30 @@ def query_lines(view: NetworkView, query: NetworkQuery) -> Iterator[str]:
         yield from _node(node, view, query.name, is_last=node.node.id == feed.node)
 
 
-def _branch(branch: JoinQuery, distinct: bool) -> Iterator[str]:
-    """What a branch reads and shows; most queries are one branch."""
-    inputs = [
+def _inputs(inputs: Sequence[JoinInput]) -> str:
+    return ", ".join(
         entry.relation if entry.alias == entry.relation else f"{entry.relation} {entry.alias}"
-        for entry in branch.inputs
-    ]
-    read = {entry.relation for entry in branch.inputs}
+        for entry in inputs
+    )
+
+
+def _branch(
+    branch: JoinQuery, distinct: bool, streams: Mapping[str, StreamSchema]
+) -> Iterator[str]:
+    """What a branch reads and shows; most queries are one branch."""
+    read = {entry.relation for entry in branch.every_input}
     tables = [name for name in branch.relations if name not in read]
     looked_up = f"; looks up {', '.join(tables)}" if tables else ""
-    yield from item("reads", ", ".join(inputs) + looked_up)
+    yield from item("reads", _inputs(branch.inputs) + looked_up)
+    if branch.partner is not None:
+        word = "with" if branch.partner.kind == "semi-join" else "without"
+        yield from item("rows", f"{word} a match in {_inputs(branch.partner.inputs)}")
+    closed = [
+        f"{name} {'+' if micros >= 0 else '-'} {duration(abs(micros))}" if micros else name
+        for name, micros in closings(branch, streams)
+    ]
+    if closed:
+        yield from item("closed", f"when the watermark has reached {' and '.join(closed)}")
     names, shown = [entry.alias for entry in branch.inputs], of_query(branch)
     outputs = [
         f"{column.name} {column.type} = {shown.scalar(column.value, names)}"
@@ -108,6 +125,11 @@ def _savings(saved: Savings) -> Iterator[str]:
             f"{counted(saved.lookups_alone, 'lookup')} in tables alone: here {saved.lookups:,}"
             f"{_factor(saved.lookups_alone, saved.lookups)}"
         )
+    if saved.partners_alone:
+        yield (
+            f"{counted(saved.partners_alone, 'semi-join or anti-join', 'semi-joins or anti-joins')} alone: "
+            f"here {counted(saved.partners, 'node')}{_factor(saved.partners_alone, saved.partners)}"
+        )
     if saved.unions_alone:
         yield (
             f"{counted(saved.unions_alone, 'union')} alone: here "
@@ -130,7 +152,7 @@ def _levels(nodes: Sequence[NetworkNodeView]) -> str:
     for level in sorted({level for level, _ in counts}):
         kinds = [
             counted(counts[level, kind], kind)
-            for kind in ("source", "join", "union", "selection")
+            for kind in ("source", "join", "semi-join", "anti-join", "union", "selection")
             if counts[level, kind]
         ]
         parts.append(f"level {level}: {', '.join(kinds)}")
@@ -158,7 +180,7 @@ def _node(
     for words, text in node.lookup_lines:
         yield from item(words, text)
     if node.conditions:
-        word = "on" if node.node.kind == "join" else "where"
+        word = "where" if node.node.kind in ("source", "selection") else "on"
         yield from item(word, conjunction(_some_conditions(node.conditions)))
     elif node.node.kind == "join":
         yield from item("on", "nothing: every pair of rows")

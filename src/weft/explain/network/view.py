@@ -1,5 +1,6 @@
-"""A network as people look at it: sources by their names, selections S1, S2, …, joins J1, J2, …,
-unions U1, U2, …, and the queries that each of them serves. Text, JSON and SVG are all written from a `NetworkView`.
+"""A network as people look at it: sources by their names, selections S1, S2, …, joins J1, J2, …, semi-joins
+E1, E2, … (EXISTS), anti-joins N1, N2, … (NOT EXISTS), unions U1, U2, …, and the queries that each of them
+serves. Text, JSON and SVG are all written from a `NetworkView`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from itertools import count, islice
 from math import prod
 
 from weft.algebra.network.bounds import warning
-from weft.algebra.network.plan import NetworkNode, NetworkPlan
+from weft.algebra.network.plan import PARTNER_KINDS, NetworkNode, NetworkPlan
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import quote
 from weft.explain.network.conditions import slot_names
@@ -20,8 +21,8 @@ from weft.explain.network.lookups import Lookups, Shown, lookup_lines, of_relati
 from weft.explain.network.savings import Savings, physical_joins, savings
 from weft.optimizer.network.estimate import HeuristicEstimate
 
-_PREFIX = {"selection": "S", "join": "J", "union": "U"}
-_LIKE_LABEL = re.compile(r"[SJU]\d+")
+_PREFIX = {"selection": "S", "join": "J", "semi-join": "E", "anti-join": "N", "union": "U"}
+_LIKE_LABEL = re.compile(r"[SJENU]\d+")
 """Relations with such names are quoted, to tell them from nodes."""
 
 
@@ -146,7 +147,10 @@ class NetworkView:
                 pairs = estimate.rows(node.relations[0])
             elif node.kind == "union":
                 pairs = sum(rows[parent] for parent in node.parents)
-            rows[node.id] = pairs * estimate.selectivity(node.relations, node.predicates)
+            if node.kind in PARTNER_KINDS:
+                rows[node.id] = rows[node.parents[0]]
+            else:
+                rows[node.id] = pairs * estimate.selectivity(node.relations, node.predicates)
         return rows
 
     def find(self, name: str) -> NetworkQuery | None:
@@ -156,7 +160,12 @@ class NetworkView:
     def path(self, query: NetworkQuery) -> list[NetworkNodeView]:
         """The nodes that a query needs, parents first. Conditions are in the query's own aliases."""
         feed = self.plan.feed_by_query[query.id]
-        aliases = [""] * len(feed.slots)
+        of_partners: dict[str, dict[str, None]] = {}
+        for branch in query.branches:
+            for entry in branch.partner.inputs if branch.partner is not None else ():
+                of_partners.setdefault(entry.source, {})[entry.alias] = None
+        relations = self.plan.node_by_id[feed.node].relations
+        aliases = ["|".join(of_partners.get(relation, ())) for relation in relations]
         for number, slot in enumerate(feed.slots):
             aliases[slot] = query.inputs[number].alias
         names: dict[str, tuple[str, ...]] = {}

@@ -167,6 +167,6 @@ def _advice(question: Asked, later: str, earlier: str) -> str:
     if question.words == "EXCEPT":
         return f"show the event times, {earlier} and {later}, in the same column of both sides"
     return (
-        f"add a condition such as {later} <= {earlier} + INTERVAL 1 HOUR; in a time zone with daylight "
-        "saving, in units below a day"
+        f"add a condition such as {later} <= {earlier} + INTERVAL 1 HOUR "
+        "(a bound in days counts only where all days are equally long)"
     )
