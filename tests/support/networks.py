@@ -8,14 +8,15 @@ has a number only for the slots of the parent that it comes from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
 
 from weft.algebra.condition import Bound, Values
-from weft.algebra.network.plan import NetworkNode, NetworkPlan
-from weft.algebra.network.query import JoinInput, JoinQuery
+from weft.algebra.network.plan import PARTNER_KINDS, NetworkNode, NetworkPlan
+from weft.algebra.network.query import JoinInput, JoinQuery, Partner
 from weft.algebra.network.sets import NetworkQuery, SetQuery, placed
 from weft.algebra.predicates import Linear, LiteralPredicate, OrPredicate, PredicateSet
 from weft.algebra.predicates.predicate_set import all_of, any_of
@@ -110,10 +111,28 @@ def direct_rows(
     for first, branch in placed(query):
         inputs = [list(enumerate(relations[entry.relation])) for entry in branch.inputs]
         for combination in product(*inputs):
-            if passes(branch.predicates, joined_row([row for _, row in combination])):
+            together = [row for _, row in combination]
+            if passes(branch.predicates, joined_row(together)) and _has_its_way(
+                branch, together, relations
+            ):
                 numbers = tuple(number for number, _ in combination)
                 rows.append(alone(numbers, first, len(query.inputs)))
     return sorted(rows)
+
+
+def _has_its_way(
+    branch: JoinQuery, rows: Sequence[Row], relations: Mapping[str, Sequence[Row]]
+) -> bool:
+    """Whether rows have a match in their query's partner, if they should, or none."""
+    partner = branch.partner
+    if partner is None:
+        return True
+    found = any(
+        passes(partner.predicates, joined_row(others))
+        and passes(partner.matching, joined_row([*rows, *others]))
+        for others in product(*(relations[entry.relation] for entry in partner.inputs))
+    )
+    return found == (partner.kind == "semi-join")
 
 
 def alone(numbers: tuple[int, ...], first: int, slots: int) -> tuple[int, ...]:
@@ -132,6 +151,9 @@ def node_rows(
     rows: dict[str, list[NodeRow]] = {}
     for node in plan.nodes:
         parents = [rows[parent] for parent in node.parents]
+        if node.kind in PARTNER_KINDS:
+            rows[node.id] = _with_partner(node, *parents)
+            continue
         rows[node.id] = [
             (numbers, {name: values[name] for name in node.columns})
             for numbers, values in _candidates(plan, node, parents, relations)
@@ -154,17 +176,28 @@ def _candidates(
     if node.kind == "union":
         return _united(node, [plan.node_by_id[parent] for parent in node.parents], parents)
     left, right = parents
+    return [_paired(row, other) for row in left for other in right]
+
+
+def _paired(row: NodeRow, other: NodeRow) -> NodeRow:
+    moved = {
+        column_name(slot_of(name) + len(row[0]), plain_name(name)): value
+        for name, value in other[1].items()
+    }
+    return row[0] + other[0], row[1] | moved
+
+
+def _with_partner(
+    node: NetworkNode, left: Sequence[NodeRow], right: Sequence[NodeRow]
+) -> list[NodeRow]:
+    wanted = node.kind == "semi-join"
     return [
         (
-            numbers + other_numbers,
-            values
-            | {
-                column_name(slot_of(name) + len(numbers), plain_name(name)): value
-                for name, value in other_values.items()
-            },
+            alone(row[0], 0, len(node.relations)),
+            {name: row[1][name] for name in node.columns},
         )
-        for numbers, values in left
-        for other_numbers, other_values in right
+        for row in left
+        if any(passes(node.predicates, _paired(row, other)[1]) for other in right) == wanted
     ]
 
 
@@ -263,7 +296,24 @@ def join_queries(draw: st.DrawFn, query_id: str, most_inputs: int = 3) -> JoinQu
             unique=True,
         )
     )
-    return join_query(query_id, relations, all_of(predicates), outputs)
+    query = join_query(query_id, relations, all_of(predicates), outputs)
+    return replace(query, partner=draw(partners(count))) if draw(st.integers(0, 4)) == 0 else query
+
+
+@st.composite
+def partners(draw: st.DrawFn, slots: int) -> Partner:
+    """What rows of a query must have a match in, or none. Bounds on time are left out here."""
+    names = sorted((f"{draw(st.integers(0, slots - 1))}.a", f"{slots}.a"))
+    key = any_of(
+        [LiteralPredicate(Linear(((1, ref(names[0])), (-1, ref(names[1])))), between(0, 0))]
+    )
+    selection = literal(linear(b0=1), draw(st.integers(0, 1)), None)
+    return Partner(
+        draw(st.sampled_from(["semi-join", "anti-join"])),
+        (JoinInput(draw(st.sampled_from(["F", "G"])), "p"),),
+        all_of([selection] * draw(st.integers(0, 1))),
+        all_of([key]),
+    )
 
 
 @st.composite

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from tests.support.closed_oracle import (
 )
 from tests.support.closed_queries import Closing
 from tests.support.lookup_queries import STREAMS
-from tests.support.network_steps import SECOND, counted
+from tests.support.network_steps import SECOND, counted, table
 
 from weft.algebra.network.plan import NetworkPlan
 from weft.kernel import network
@@ -159,3 +160,84 @@ def test_rows_are_those_of_duckdb_once_they_are_closed(
 ) -> None:
     """With NULL keys, late rows, duplicates, queries that come and go, and restarts."""
     check(list(dict.fromkeys(queries)), deltas, tables, added, dropped, restart)
+
+
+def rows(stream: str, step: int, *pairs: tuple[int | None, int]) -> dict[str, pa.Table]:
+    """Rows of a stream with a key and an event time in seconds."""
+    return {
+        stream: table(
+            "a",
+            [
+                {"k": key, "ts": datetime.fromtimestamp(second, UTC), "#time": second * SECOND}
+                | {"#step": step}
+                for key, second in pairs
+            ],
+        )
+    }
+
+
+def test_every_row_is_shown_in_the_step_that_closes_it() -> None:
+    """Ten rows come together and are closed one after the other. History is rewritten only now and then,
+    so closed rows are still in it."""
+    window = "b.ts BETWEEN a.ts - INTERVAL 5 SECONDS AND a.ts + INTERVAL 2 SECONDS"
+    run = Run({})
+    run.use(
+        {0: f"SELECT k FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND {window})"}, 0
+    )
+    keys = [*range(9), None]
+    come = rows("a", 1, *((key, 10 + place) for place, key in enumerate(keys)))
+    assert not run.step(come | rows("b", 1, (3, 14), (4, 17), (5, 10)), (0, 11), {})
+    shown = [run.step({}, (second - 1, second), {}).get(0) for second in range(12, 23)]
+    assert shown == [
+        None if key in (3, 5) else Counter({(key,): 1}) for key in keys
+    ] + [None]  # fmt: skip
+    run.step({}, (22, 40), {})
+    assert run.state.rows == 0
+
+
+def test_a_late_partner_changes_nothing() -> None:
+    """Rows at or below the watermark are not admitted, on either side."""
+    run = Run({})
+    sql = "SELECT a.k FROM a LEFT ANTI JOIN b ON a.k = b.k AND b.ts = a.ts"
+    run.use({0: sql, 1: sql.replace("ANTI", "SEMI")}, 0)
+    assert not run.step(rows("a", 1, (1, 5), (2, 8)), (0, 4), {})
+    assert run.step(rows("b", 2, (1, 4), (2, 8)) | rows("a", 2, (7, 4)), (4, 5), {}) == {
+        0: Counter({(1,): 1}),
+        1: Counter({(2,): 1}),
+    }
+    assert not run.step(rows("b", 3, (1, 5)), (5, 90), {})
+
+
+def test_queries_with_other_bounds_share_the_search() -> None:
+    """Members of one physical anti-join, each of which closes rows at its own time."""
+    queries = {
+        number: "SELECT k FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k AND b.ts >= a.ts "
+        f"AND b.ts <= a.ts + INTERVAL {number} SECONDS)"
+        for number in (1, 3)
+    }
+    run = Run({})
+    run.use(queries, 0)
+    assert sum(node.join is not None for node in run.program.nodes) == 1
+    assert not run.step(rows("a", 1, (1, 10), (2, 10)) | rows("b", 1, (1, 12)), (0, 10), {})
+    assert run.step({}, (10, 11), {}) == {1: Counter({(1,): 1, (2,): 1})}
+    assert not run.step({}, (11, 12), {})
+    assert run.step({}, (12, 13), {}) == {3: Counter({(2,): 1})}
+
+
+def test_set_operations_on_unions() -> None:
+    """Each SELECT on the left of EXCEPT is compared; what is beside it in a UNION ALL is not."""
+    run = Run({})
+    run.use(
+        {
+            0: "(SELECT ts, k FROM a UNION ALL SELECT ts, k FROM b) EXCEPT SELECT ts, k FROM a WHERE k > 1",
+            1: "SELECT k, ts FROM b WHERE k = 9 UNION ALL (SELECT k, ts FROM a EXCEPT SELECT k, ts FROM b)",
+        },
+        0,
+    )
+    come = rows("a", 1, (1, 5), (1, 5), (2, 5), (None, 5)) | rows("b", 1, (2, 5), (9, 5), (None, 5))
+    at = datetime.fromtimestamp(5, UTC).replace(tzinfo=None)
+    assert run.step(come, (0, 4), {}) == {1: Counter({(9, at): 1})}
+    assert run.step({}, (4, 5), {}) == {
+        0: Counter({(at, 1): 1, (at, 9): 1, (at, None): 1}),
+        1: Counter({(1, at): 1}),
+    }

@@ -20,7 +20,7 @@ from tests.support.networks import (
     relation_rows,
 )
 
-from weft.algebra.network.plan import NetworkPlan
+from weft.algebra.network.plan import PARTNER_KINDS, NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery, placed
 from weft.algebra.predicates.predicate_set import all_of
@@ -91,7 +91,7 @@ def check_invariants(plan: NetworkPlan) -> None:
         parents = [plan.node_by_id[parent] for parent in node.parents]
         assert node.id in used, "no node without use"
         assert set(node.columns) == columns[node.id]
-        if node.kind == "join":
+        if node.kind == "join" or node.kind in PARTNER_KINDS:
             assert node.level == 1 + max(parent.level for parent in parents)
             assert node.relations == parents[0].relations + parents[1].relations
         elif node.kind == "union":
@@ -108,7 +108,7 @@ def check_invariants(plan: NetworkPlan) -> None:
     assert len({node.relations for node in plan.nodes if node.kind == "source"}) == sum(
         node.kind == "source" for node in plan.nodes
     )
-    read = {entry.relation for query in plan.queries for entry in query.inputs}
+    read = {entry.relation for query in plan.queries for entry in query.every_input}
     assert {node.relations[0] for node in plan.nodes if node.kind == "source"} == read
     assert {stream.name for stream in plan.streams} == read
     assert {feed.query for feed in plan.feeds} == {query.id for query in plan.queries}

@@ -73,3 +73,21 @@ def test_rows_are_those_of_duckdb_on_the_driver_and_in_tasks(
                 expected = oracle.new(query.text, first, now)
                 assert emitted.pop(query.id, Counter()) == expected, (query.text.sql, number)
             assert not emitted and not run.failed
+
+
+def test_rows_without_a_key_wait_in_tasks() -> None:
+    """A row whose key is NULL matches nothing, and is shown like the others when it is closed."""
+    sql = "SELECT k FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.ts = a.ts)"
+    query = Registered(Closing(sql, sql, "", "a.ts", 0, True), 0)
+    row = {"ts": 5 * SECOND, "#time": 5 * SECOND, "#step": 1}
+    come = table("a", [{**row, "k": None}, {**row, "k": 1}, {**row, "k": 2}])
+    partners = table("a", [{**row, "k": 2}, {**row, "k": None}])
+    with TemporaryDirectory() as folder:
+        run = EngineRun(Path(folder), [query], plan=GeneratedPlans())
+        assert not run.step({"a": come, "b": partners}, 4 * SECOND, in_lanes=True)
+        run.restart()
+        nothing = {name: table("a", []) for name in STREAMS}
+        closed = run.step(nothing, 5 * SECOND, in_lanes=True)
+        assert closed == {query.id: Counter({(None,): 1, (1,): 1})}
+        assert not run.step(nothing, 9 * SECOND, in_lanes=False)
+        assert not run.last.live["retained"]

@@ -140,16 +140,21 @@ class Network:
             )
         )
 
-    def with_partner(
+    def partner_of(
         self, kind: PartnerKind, left: str, right: str, predicates: PredicateSet
-    ) -> str:
-        """The semi-join or anti-join of two nodes, made where there is none. They are few enough to be
-        found among the children of a node."""
-        one, other = self._nodes[left], self._nodes[right]
+    ) -> str | None:
+        """The semi-join or anti-join of two nodes, if there is one. They are few enough to be found among
+        the children of a node."""
         for child in sorted(self._children[left], key=number_of):
             there = self._nodes[child]
             if (there.kind, there.parents, there.predicates) == (kind, (left, right), predicates):
                 return child
+        return None
+
+    def add_partner(
+        self, kind: PartnerKind, left: str, right: str, predicates: PredicateSet
+    ) -> str:
+        one, other = self._nodes[left], self._nodes[right]
         return self._add(
             NetworkNode(
                 self._new_id(),

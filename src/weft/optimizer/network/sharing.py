@@ -84,7 +84,9 @@ def _with_partner(network: Network, part: Part, partner: Partner, options: Optio
     order = (*part.inputs, *(len(part.inputs) + place for place in other.inputs))
     slots = {place: slot for slot, place in enumerate(order)}
     matching = partner.matching.moved(slots)
-    node = network.with_partner(partner.kind, part.node, other.node, matching)
+    what = (partner.kind, part.node, other.node, matching)
+    shared = network.partner_of(*what) if options.share_joins else None
+    node = shared or network.add_partner(*what)
     return Part(node, (*part.inputs, *(NO_INPUT for _ in other.inputs)))
 
 
