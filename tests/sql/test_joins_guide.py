@@ -86,7 +86,7 @@ def test_the_two_queries_share_as_it_says() -> None:
     network = network_of(queries, tuple(STREAMS.values())).as_version(0, [q.id for q in queries])
     (block,) = re.findall(r"```\n(network: .*?)```", GUIDE, re.DOTALL)
     assert str(explain([], [], network=network)).startswith(block.rstrip())
-    assert len(EXAMPLES) == 8 and len(CASES) >= 10
+    assert len(EXAMPLES) == 11 and len(CASES) >= 10
 
 
 def test_an_inferred_condition_is_there() -> None:
