@@ -198,9 +198,9 @@ def _assert_joined(w: weft.Weft, name: str, count: int) -> None:
     """No match is missing of rows that were surely admitted, and none is there twice."""
     emitted = Counter(stored_rows(w, name))
     every_row = [row for rows in workload.batches()[:count] for row in rows]
-    possible = Counter(workload.joined(name, every_row))
     admitted = every_row if name == "picked" else workload.surely_admitted(count)
-    certain = Counter(workload.joined(name, admitted))
+    possible = Counter(workload.joined(name, every_row, admitted))
+    certain = Counter(workload.joined(name, admitted, every_row))
     assert certain
     assert certain <= emitted <= possible
 

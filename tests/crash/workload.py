@@ -62,11 +62,22 @@ JOIN_QUERIES = {
     "AND r.v = q.v AND r.ts > q.ts AND r.ts <= q.ts + INTERVAL 1 SECOND",
     "united": "SELECT q.ts AS at FROM s p, s q WHERE p.k = q.k AND q.v = p.v + 1 "
     "AND q.ts > p.ts AND q.ts <= p.ts + INTERVAL 2 SECONDS UNION SELECT ts FROM s WHERE v = 7",
+    "repeated": "SELECT p.ts AS at FROM s p WHERE EXISTS (SELECT 1 FROM s q WHERE q.k = p.k "
+    "AND q.v = p.v AND q.ts > p.ts AND q.ts <= p.ts + INTERVAL 2 SECONDS)",
+    "unrepeated": "SELECT p.ts AS at FROM s p WHERE NOT EXISTS (SELECT 1 FROM s q WHERE q.k = p.k "
+    "AND q.v = p.v AND q.ts > p.ts AND q.ts <= p.ts + INTERVAL 2 SECONDS)",
 }
 
 
-def joined(name: str, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """The result of a join query over some rows."""
+def joined(
+    name: str, rows: list[dict[str, Any]], partners: list[dict[str, Any]]
+) -> list[tuple[Any, ...]]:
+    """The result of a join query over some rows. `partners`: those that a row must not match."""
+    if name == "repeated":
+        return [(row["ts"],) for row in rows if _repeats(row, rows)]
+    if name == "unrepeated":
+        closed = max(row["ts"] for row in partners) // 1000 * 1000 - DELAY - 2 * SECOND
+        return [(row["ts"],) for row in rows if row["ts"] <= closed and not _repeats(row, partners)]
     if name == "picked":
         picked = (row for row in rows if row["v"] == 7 or row["k"] is None)
         return [(row["ts"], row["k"], row["v"]) for row in picked]
@@ -89,6 +100,15 @@ def joined(name: str, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         for r in rows
         if q["k"] == r["k"] and r["v"] == q["v"] and 0 < r["ts"] - q["ts"] <= SECOND
     ]
+
+
+def _repeats(row: dict[str, Any], others: list[dict[str, Any]]) -> bool:
+    """Whether a row comes again within two seconds."""
+    return row["k"] is not None and any(
+        (other["k"], other["v"]) == (row["k"], row["v"])
+        and 0 < other["ts"] - row["ts"] <= 2 * SECOND
+        for other in others
+    )
 
 
 def surely_admitted(count: int) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ class Registered:
         return bound(self.text.sql, self.number, self.number)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(waiting_texts(), min_size=3, max_size=3, unique=True),
     steps(),
