@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from weft.algebra.query import quote
-from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar, walk
+from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar, quote, walk
 
 _QUOTED: Final = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?P<name>(?:[^`]|``)*)`""", re.DOTALL

@@ -1,8 +1,8 @@
 """Level 1 of a step: writes the fragments of all nodes, and counts the batch's rows.
 
 The counts (rows, latest event time, NULL times, late rows) are of the whole stream, before any
-predicate. A node that sees every row keeps them in its fragments, at almost no cost. If there is no
-such node, Spark observes the rows on their way into the first node.
+predicate and any lookup. A node that sees every row keeps them in its fragments, at almost no cost. If
+there is no such node, Spark observes the rows on their way into the first node.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from weft.kernel.windows.program import Program
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1.fragments import LATE_ROWS, MAX_EVENT, fragments, is_late
+from weft.runtime.level1.lookups import Tables, looked_up
 from weft.runtime.level1.quarantine import can_raise, culprits
 from weft.runtime.level1.tree import write_below, write_first
 from weft.runtime.protocol.step import StepFailed, StepWork
@@ -39,7 +40,13 @@ often too small for the fragments of a task."""
 
 
 def subaggregate(
-    work: StepWork, log: StreamLog, program: Program, before: int, cores: int, lanes: int | None
+    work: StepWork,
+    log: StreamLog,
+    program: Program,
+    before: int,
+    cores: int,
+    lanes: int | None,
+    tables: Tables,
 ) -> None:
     """Write the first-level nodes into `work.files`, and count the rows in `work.counted`. Raises
     `StepFailed` for queries that fail."""
@@ -53,11 +60,18 @@ def subaggregate(
     observation = Observation(f"weft_{work.attempt}") if counting is None else None
     observed = rows if observation is None else rows.observe(observation, *measures)
 
-    first = next((node.id for node in plan.nodes if node.parent is None), None)
+    first = _observing(plan)
+    after_lookups = {
+        (lookups, is_first): looked_up(observed if is_first else rows, lookups, tables)
+        for lookups, is_first in {
+            (node.lookups, node.id == first) for node in plan.nodes if node.parent is None
+        }
+    }
 
     def from_rows(node: Node) -> DataFrame:
         counts = before if node.id == counting else None
-        return fragments(observed if node.id == first else rows, node, plan.stream, counts)
+        joined = after_lookups[node.lookups, node.id == first]
+        return fragments(joined, node, plan.stream, counts)
 
     try:
         with quiet_sql_errors():
@@ -70,7 +84,7 @@ def subaggregate(
             work.counted = rows.agg(*measures).collect()[0].asDict()
         work.files = files
     except PySparkException:
-        failures = culprits(rows, plan.queries, plan.stream)
+        failures = culprits(rows, plan.queries, plan.stream, tables)
         if not failures:
             raise
         raise StepFailed(failures) from None
@@ -95,11 +109,18 @@ def derive(work: StepWork, log: StreamLog, plan: SharedPlan, lanes: int | None) 
     )
 
 
+def _observing(plan: SharedPlan) -> str | None:
+    """The node on whose way the rows are observed, if need be: one whose rows Spark surely reads, and not
+    one behind a table that may be empty."""
+    first = [node for node in plan.nodes if node.parent is None]
+    return min(first, key=lambda node: len(node.lookups)).id if first else None
+
+
 def counting_node(program: Program) -> str | None:
     """A node that sees every row and in which nothing can fail on rows without event time."""
     parents = {node.parent for node in program.plan.nodes}
     for node in program.plan.nodes:
-        if node.parent is None and node.keeps_all_rows:
+        if node.parent is None and node.keeps_all_rows and not node.lookups:
             served = program.plan.queries if node.id in parents else program.readers[node.id]
             if not any(can_raise(query) for query in served):
                 return node.id

@@ -52,12 +52,16 @@ class Folded:
         return column_name(slot, beginning + plain_name(name))
 
 
-def folded(sources: Sources, block: BoundBlock) -> Folded:
-    """The inputs and conditions of a query, with lookups in place of the tables that can be looked up."""
+def folded(sources: Sources, block: BoundBlock, *, every_table: bool = False) -> Folded:
+    """The inputs and conditions of a query, with lookups in place of the tables that can be looked up. With
+    `every_table`, those beside one stream are looked up even if no row can ever match."""
     streams = [slot for slot in block.members if sources.reads_stream(range(slot, slot + 1))]
     folding = _Folding(sources)
-    together = len(streams) == 1 and not block.predicates.never
+    never = block.predicates.never
+    together = len(streams) == 1 and not never
     predicates = folding.settled(block, streams[0], block.members if together else ())
+    if every_table and never:
+        folding.never_found(streams[0], block.members)
     roots = sorted({root for root, _ in folding.places.values()})
     inputs = tuple(folding.input(root) for root in roots)
     places = tuple(
@@ -107,6 +111,12 @@ class _Folding:
                     self._cross(*wanted.pop(), block)
         return PredicateSet(tuple(rest))
 
+    def never_found(self, base: int, members: Sequence[int]) -> None:
+        """Look up members of a block for the rows of another, of which none ever matches."""
+        for member in members:
+            if member != base:
+                self._attach(base, member, "inner", NEVER)
+
     def _waits(self, tables: BoundOptional, others: Sequence[BoundOptional]) -> bool:
         """Whether tables read columns of others that have not been looked up."""
         return any(
@@ -124,8 +134,8 @@ class _Folding:
         first, *others = tables.block.members
         never = tables.block.predicates.never
         predicates = self.settled(tables.block, first, () if never else tables.block.members)
-        for other in others if never else ():
-            self._attach(first, other, "inner", NEVER)
+        if never:
+            self.never_found(first, others)
         self._attach(row, first, tables.kind, predicates, tables.unknown)
 
     def _merged_one(
