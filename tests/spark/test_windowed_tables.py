@@ -1,122 +1,97 @@
-"""Windowed aggregates over a stream joined with tables, against plain Spark and DuckDB.
-
-Plain Spark joins every micro-batch with the tables, and aggregates in append mode. DuckDB gets every row with
-the watermarks of its micro-batch, so one query gives the windows of the whole run, and the step that emits each.
-"""
+"""Windowed aggregates over a stream joined with tables, against plain Spark and DuckDB."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
+from tests.crash.simulated import dying
 from tests.oracle import compare, plain_spark
-from tests.oracle.sparktypes import Type
 from tests.support.harness import Recorder, session
+from tests.support.windowed_tables import (
+    CHANGED,
+    CITIES,
+    COLOURS,
+    DELAY,
+    FIRST,
+    SCHEMA,
+    SECOND,
+    SHOPS,
+    WINDOW,
+    answer,
+    some_batches,
+)
 
 import weft
 
-SECOND = 1_000_000
-DELAY = 5 * SECOND
-SCHEMA = {
-    "ts": Type("timestamp"),
-    "id": Type("bigint"),
-    "k": Type("int"),
-    "s": Type("string"),
-    "x": Type("bigint"),
-}
-COLOURS = "code string, name string, rank int, shop bigint"
-SHOPS = "id int, city string"
-FIRST = [
-    ("x1", "red", 2, 1),
-    ("x2", "blue", 1, None),
-    ("x3", "green", 3, 2),
-    ("x3", "lime", 4, 9),
-    (None, "none", 5, 1),
-]
-SECOND_ROWS = [("x1", "crimson", 2, 1), ("x2", "blue", 5, 2)]
-CITIES = [(1, "Rome"), (2, "Oslo"), (2, "Bergen"), (None, "-")]
-WINDOW = "window(s.ts, '10 seconds', '5 seconds')"
-
 QUERIES = {
-    "inner": f"SELECT c.name, window.start AS w, sum(s.x) AS total, count(*) AS n FROM s JOIN colours c "
-    f"ON s.s = c.code GROUP BY {WINDOW}, c.name",
+    "inner": "SELECT c.name, window.start AS w, sum(s.x) AS total, count(*) AS n FROM s "
+    f"JOIN colours c ON s.s = c.code GROUP BY {WINDOW}, c.name",
     "left": "SELECT c.name, c.rank, window.start AS w, sum(s.x) AS total FROM s LEFT JOIN colours c "
     f"ON s.s = c.code AND c.rank > 1 WHERE s.x > 3 GROUP BY {WINDOW}, c.name, c.rank",
     "same_left": "SELECT c.rank, window.start AS w, max(s.x) AS m FROM s LEFT JOIN colours c "
     f"ON c.code = s.s AND 1 < c.rank GROUP BY {WINDOW}, c.rank HAVING count(*) > 1",
-    "having": "SELECT h.city, window.start AS w, count(DISTINCT c.name) AS names, "
+    "snowflake": "SELECT h.city, window.start AS w, count(DISTINCT c.name) AS names, "
     "sum(s.x) FILTER (WHERE c.rank > 2) AS high FROM s LEFT JOIN colours c ON s.s = c.code "
     f"LEFT JOIN shops h ON c.shop = h.id GROUP BY {WINDOW}, h.city HAVING sum(s.x) > 10",
-    "unmatched": "SELECT window.start AS w, count(*) AS n FROM s LEFT JOIN colours c ON s.s = c.code "
-    f"WHERE c.code IS NULL GROUP BY {WINDOW}",
-    "member": f"SELECT s.k, window.start AS w, count(*) AS n FROM s WHERE s.s IN "
-    f"(SELECT code FROM colours WHERE rank > 1) GROUP BY {WINDOW}, s.k",
-    "no_member": f"SELECT s.k, window.start AS w, count(*) AS n FROM s WHERE s.s NOT IN "
+    "no_member": "SELECT s.k, window.start AS w, count(*) AS n FROM s WHERE s.s NOT IN "
     f"(SELECT code FROM colours WHERE rank < 5) GROUP BY {WINDOW}, s.k",
-    "never_known": f"SELECT window.start AS w, count(*) AS n FROM s WHERE s.s NOT IN "
-    f"(SELECT code FROM colours) GROUP BY {WINDOW}",
-    "exists": "SELECT window.start AS w, count(*) AS n FROM s WHERE EXISTS (SELECT 1 FROM colours c "
-    "WHERE c.code = s.s AND c.rank >= s.k) OR NOT EXISTS (SELECT 1 FROM shops h WHERE h.id = s.k) "
-    f"GROUP BY {WINDOW}",
-    "nested": "SELECT h.city, window.start AS w, count(*) AS n, sum(c.rank) AS ranks FROM s LEFT JOIN "
-    f"(colours c JOIN shops h ON c.shop = h.id) ON s.s = c.code GROUP BY {WINDOW}, h.city",
     "alone": f"SELECT s.k, window.start AS w, sum(s.x) AS total FROM s GROUP BY {WINDOW}, s.k",
-    "filtered": f"SELECT s.k, window.start AS w, avg(s.x) AS mean FROM s WHERE s.x > 3 GROUP BY {WINDOW}, s.k",
 }
-PLAIN = ("inner", "left", "having", "no_member")
+RAISES = (
+    "SELECT c.name, window.start AS w, sum(10 DIV (s.x - c.rank)) AS n FROM s JOIN colours c "
+    f"ON s.s = c.code WHERE s.x > 0 GROUP BY {WINDOW}, c.name"
+)
+PLAIN = ("left", "no_member")
 
 
-def some_batches() -> list[list[dict[str, Any]]]:
-    """Five micro-batches with NULL keys, NULL times, late rows, and duplicates."""
-    batches: list[list[dict[str, Any]]] = []
-    codes = ["x1", "x2", "x3", None, "x9"]
-    number = 0
-    for batch in range(5):
-        rows = []
-        for place in range(14):
-            number += 1
-            at: int | None = (batch * 9 + place) * SECOND + 250_000
-            if place == 5:
-                at = max(batch * 9 - 20, 0) * SECOND  # late from the third batch on
-            if place == 9:
-                at = None
-            code = codes[(number * 7 + place // 3) % 5]
-            rows.append({"ts": at, "id": number, "k": number % 3, "s": code, "x": number % 11})
-        batches.append(rows)
-    batches.append([{"ts": 200 * SECOND, "id": 999, "k": 0, "s": "x1", "x": 1}])
-    return batches
-
-
-def run_weft(
-    spark: SparkSession,
-    queries: Mapping[str, str],
-    batches: Sequence[Sequence[Mapping[str, Any]]],
-    folder: Path,
-    colours: Sequence[tuple[Any, ...]] = FIRST,
-    **settings: Any,
-) -> tuple[Recorder, weft.Weft]:
+def write(folder: Path, batches: Sequence[Sequence[Mapping[str, Any]]]) -> None:
     plain_spark.write_batches(folder / "input", SCHEMA, batches)
+
+
+def opened(
+    spark: SparkSession, folder: Path, colours: Iterable[tuple[Any, ...]], **settings: Any
+) -> weft.Weft:
     source = spark.readStream.schema(plain_spark.ddl(SCHEMA)).option("maxFilesPerTrigger", 1)
     w = weft.Weft(spark, folder / "checkpoint", **settings)
     w.add_stream("s", source.parquet(str(folder / "input")), time="ts", watermark="5 seconds")
     w.add_table("colours", spark.createDataFrame(list(colours), COLOURS))
     w.add_table("shops", spark.createDataFrame(CITIES, SHOPS))
+    return w
+
+
+def register(w: weft.Weft, queries: Mapping[str, str]) -> None:
     with w.changes():
         for name, sql in queries.items():
             handle = w.register(name, sql)
             assert handle.status == "active", (name, handle.detail)
-    recorder = Recorder()
-    w.start(sink=recorder, availableNow=True).awaitTermination()
-    return recorder, w
 
 
 def test_results_are_those_of_plain_spark(spark: SparkSession, tmp_path: Path) -> None:
-    own = session(spark)
-    batches = some_batches()
-    recorder, w = run_weft(own, QUERIES, batches, tmp_path / "weft")
-    print(w.explain())
+    """Inner, left, a mark, a table behind a table, and none; some queries share a lookup. One query fails on
+    its rows and is quarantined, which disturbs no other."""
+    batches = some_batches(3)
+    write(tmp_path, batches)
+    recorder = Recorder()
+    with opened(session(spark), tmp_path, FIRST) as w:
+        register(w, {**QUERIES, "raises": RAISES})
+        w.start(sink=recorder, availableNow=True).awaitTermination()
+        assert w.query("raises").status == "quarantined"
+        assert "DIVIDE_BY_ZERO" in w.query("raises").detail
+        text = w.explain()
+        last = w._log("s").last()
+    assert last is not None
+    assert (last.metrics["rows"], last.metrics["null_times"]) == (43, 3)
+    assert last.metrics["late_rows"] == 1, "it has two matches: rows are counted before any lookup"
+    assert "tables      left join colours on s = colours.code AND colours.rank >= 2" in text
+    assert text.count("left join colours on s = colours.code AND colours.rank >= 2") == 2
+    for name, sql in QUERIES.items():
+        expected = answer(sql, batches)
+        assert expected, name
+        compare.assert_same(recorder.rows.get(name, []), expected)
     for name in PLAIN:
         output = plain_spark.run(
             spark,
@@ -125,7 +100,110 @@ def test_results_are_those_of_plain_spark(spark: SparkSession, tmp_path: Path) -
             batches,
             DELAY,
             directory=tmp_path / name,
-            tables={"colours": (COLOURS, FIRST), "shops": (SHOPS, CITIES)},
+            tables={"colours": (COLOURS, FIRST)},
+            settings=plain_spark.INTERPRETED,
         )
-        assert output.rows, name
         compare.assert_same(recorder.rows[name], output.rows)
+
+
+def test_days_are_those_of_the_sessions_time_zone(spark: SparkSession, tmp_path: Path) -> None:
+    """The stream's times are compared with a table's days and times, in lanes."""
+    zone = {"spark.sql.session.timeZone": "Asia/Kolkata"}
+    own_session = session(spark)
+    own_session.conf.set(*next(iter(zone.items())))
+    day = 18 * 3600 * SECOND + 29 * 60 * SECOND  # a minute before midnight in Kolkata
+    rows = [
+        {"ts": day + place * 20 * SECOND, "id": place, "k": place % 2, "s": "x1", "x": place}
+        for place in range(8)
+    ]
+    batches = [rows, [{**rows[0], "ts": day + 3600 * SECOND}]]
+    write(tmp_path, batches)
+    days = "day string, since string, label string"
+    known = [
+        ("1970-01-01", "1970-01-01 23:59:30", "old"),
+        ("1970-01-02", "1970-01-02 00:00:20", "new"),
+    ]
+    sql = (
+        "SELECT d.label, window.start AS w, count(*) AS n, min(d.since) AS since FROM s JOIN days d "
+        "ON cast(s.ts AS date) = d.day AND s.ts >= d.since GROUP BY window(s.ts, '1 minute'), d.label"
+    )
+    select = "SELECT cast(day AS date) AS day, cast(since AS timestamp) AS since, label FROM"
+    recorder = Recorder()
+    with weft.Weft(own_session, tmp_path / "checkpoint", kernel="lanes", lanes=2) as w:
+        source = own_session.readStream.schema(plain_spark.ddl(SCHEMA)).parquet(f"{tmp_path}/input")
+        w.add_stream("s", source, time="ts", watermark="5 seconds")
+        own_session.createDataFrame(known, days).createOrReplaceTempView("known")
+        w.add_table("days", own_session.sql(f"{select} known"))
+        handle = w.register("q", sql)
+        assert handle.status == "active", handle.detail
+        w.start(sink=recorder, availableNow=True).awaitTermination()
+    text = f"WITH days AS ({select} known) {sql}"
+    output = plain_spark.run(
+        spark,
+        text,
+        SCHEMA,
+        batches,
+        DELAY,
+        directory=tmp_path / "plain",
+        tables={"known": (days, known)},
+        settings={**zone, **plain_spark.INTERPRETED},
+    )
+    assert {row[0] for _, row in output.rows} == {"old", "new"}
+    compare.assert_same(recorder.rows["q"], output.rows, batch_ids=False)
+
+
+def test_a_changed_table_is_seen_by_the_next_run(spark: SparkSession, tmp_path: Path) -> None:
+    """The run ends after the first batch's rows are read. The table changes. The next run finishes that batch with
+    the old contents, and joins the others with the new ones; what was aggregated before stays. A filter
+    reads the table, too: neither engine deletes contents that the other still needs."""
+    names = ("inner", "left")
+    queries = {name: QUERIES[name] for name in names}
+    queries["filter"] = "SELECT s.id, c.name FROM s JOIN colours c ON s.s = c.code"
+    batches = some_batches(2)
+    own_session = session(spark)
+    checkpoint = tmp_path / "checkpoint"
+    write(tmp_path, batches)
+    with dying("after_read") as crash:
+        w = opened(own_session, tmp_path, FIRST)
+        register(w, queries)
+        with pytest.raises(weft.WeftError):
+            w.start(sink=Recorder(), availableNow=True).awaitTermination()
+        w.close()
+    assert crash.crashed
+    assert list((checkpoint / "streams/s/intents").iterdir())
+    recorder = Recorder()
+    later = f"SELECT c.name, window.start AS w, count(*) AS n FROM s JOIN colours c ON s.s = c.code GROUP BY {WINDOW}, c.name"
+    with opened(own_session, tmp_path, CHANGED) as w:
+        register(w, {"later": later})
+        w.start(sink=recorder, availableNow=True).awaitTermination()
+        complete_from = w.query("later").complete_from
+    for name in names:
+        expected = answer(queries[name], batches, (FIRST, CHANGED))
+        assert expected != answer(queries[name], batches, (CHANGED,)), name
+        compare.assert_same(recorder.rows[name], expected)
+    expected = answer(later, batches, (FIRST, CHANGED))
+    assert recorder.rows["later"]
+    start = -(1 << 62) if complete_from is None else complete_from
+    compare.assert_same(
+        recorder.rows["later"], [(step, row) for step, row in expected if row[1] >= start]
+    )
+    kept = [path.name.split("-")[0] for path in (checkpoint / "tables").iterdir()]
+    assert kept == ["colours"], "only the contents that the last steps used are kept"
+
+
+def test_an_empty_table_hides_no_row_from_the_watermark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """All queries look up an empty table, so Spark need not read the stream for them. Its rows are counted all
+    the same, and a left join keeps them."""
+    batches = some_batches(1)
+    write(tmp_path, batches)
+    queries = {"inner": QUERIES["inner"]}
+    recorder = Recorder()
+    with opened(session(spark), tmp_path, []) as w:
+        register(w, queries)
+        w.start(sink=recorder, availableNow=True).awaitTermination()
+        last = w._log("s").last()
+    assert last is not None
+    assert (last.metrics["rows"], last.watermark) == (15, 295 * SECOND)
+    assert not recorder.rows.get("inner")
