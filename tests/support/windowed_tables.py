@@ -40,7 +40,8 @@ Row = Mapping[str, Any]
 
 
 def some_batches(number: int) -> list[list[dict[str, Any]]]:
-    """Micro-batches with NULL keys, rows without event time, and late rows; the last ends all windows."""
+    """Micro-batches with NULL keys and rows without event time, and one that ends all windows and has a row that
+    is late for some of them."""
     codes = ["x1", "x2", "x3", None, "x9"]
     batches: list[list[dict[str, Any]]] = []
     for batch in range(number):
@@ -48,14 +49,13 @@ def some_batches(number: int) -> list[list[dict[str, Any]]]:
         for place in range(14):
             id_ = 14 * batch + place
             at: int | None = (batch * 12 + place) * SECOND + 250_000
-            if place == 5:
-                at = max(batch * 12 - 20, 0) * SECOND
             if place == 9:
                 at = None
-            code = "x3" if place == 5 else codes[(id_ * 7 + place // 3) % 5]
+            code = codes[(id_ * 7 + place // 3) % 5]
             rows.append({"ts": at, "id": id_, "k": id_ % 3, "s": code, "x": id_ % 11})
         batches.append(rows)
-    batches.append([{"ts": 300 * SECOND, "id": 999, "k": 0, "s": "x1", "x": 1}])
+    late = {"ts": 0, "id": 998, "k": 1, "s": "x3", "x": 7}
+    batches.append([late, {"ts": 300 * SECOND, "id": 999, "k": 0, "s": "x1", "x": 1}])
     return batches
 
 
