@@ -49,13 +49,13 @@ def write(folder: Path, batches: Sequence[Sequence[Mapping[str, Any]]]) -> None:
 
 
 def opened(
-    spark: SparkSession, folder: Path, colours: Iterable[tuple[Any, ...]], **settings: Any
+    spark: SparkSession, folder: Path, colours: Iterable[tuple[Any, ...]], shops: str = SHOPS
 ) -> weft.Weft:
     source = spark.readStream.schema(plain_spark.ddl(SCHEMA)).option("maxFilesPerTrigger", 1)
-    w = weft.Weft(spark, folder / "checkpoint", **settings)
+    w = weft.Weft(spark, folder / "checkpoint")
     w.add_stream("s", source.parquet(str(folder / "input")), time="ts", watermark="5 seconds")
     w.add_table("colours", spark.createDataFrame(list(colours), COLOURS))
-    w.add_table("shops", spark.createDataFrame(CITIES, SHOPS))
+    w.add_table("shops", spark.createDataFrame(CITIES, shops))
     return w
 
 
@@ -129,7 +129,8 @@ def test_days_are_those_of_the_sessions_time_zone(spark: SparkSession, tmp_path:
         own_session.createDataFrame(known, days).createOrReplaceTempView("known")
         w.add_table("days", own_session.sql(f"{select} known"))
         register(
-            w, {"q": sql, "fails": sql.replace("count(*)", "sum(10 DIV (s.x - length(d.label) - 1))")}
+            w,
+            {"q": sql, "fails": sql.replace("count(*)", "sum(10 DIV (s.x - length(d.label) - 1))")},
         )
         w.start(sink=recorder, availableNow=True).awaitTermination()
         assert w.query("fails").status == "quarantined"
@@ -152,9 +153,14 @@ def test_days_are_those_of_the_sessions_time_zone(spark: SparkSession, tmp_path:
 def test_a_changed_table_is_seen_by_the_next_run(spark: SparkSession, tmp_path: Path) -> None:
     """The run ends after the first batch's rows are read. The table changes. The next run finishes that batch with
     the old contents, and joins the others with the new ones; what was aggregated before stays. A filter
-    reads the table, too: neither engine deletes contents that the other still needs."""
+    reads the table, too: neither engine deletes contents that the other still needs. A query whose column is
+    gone from its table is quarantined when the new contents are used."""
     names = ("inner", "left")
     queries = {name: QUERIES[name] for name in names}
+    queries["gone"] = (
+        QUERIES["inner"].replace("c.name", "c.city").replace("s.s = c.code", "s.k = c.id")
+    )
+    queries["gone"] = queries["gone"].replace("colours", "shops")
     queries["filter"] = "SELECT s.id, c.name FROM s JOIN colours c ON s.s = c.code"
     batches = some_batches(1)
     own_session = session(spark)
@@ -170,10 +176,12 @@ def test_a_changed_table_is_seen_by_the_next_run(spark: SparkSession, tmp_path: 
     assert list((checkpoint / "streams/s/intents").iterdir())
     recorder = Recorder()
     later = f"SELECT c.name, window.start AS w, count(*) AS n FROM s JOIN colours c ON s.s = c.code GROUP BY {WINDOW}, c.name"
-    with opened(own_session, tmp_path, CHANGED) as w:
+    with opened(own_session, tmp_path, CHANGED, shops="id int, town string") as w:
         register(w, {"later": later})
         w.start(sink=recorder, availableNow=True).awaitTermination()
         complete_from = w.query("later").complete_from
+        assert w.query("gone").status == "quarantined"
+        assert "city" in w.query("gone").detail
     for name in names:
         expected = answer(queries[name], batches, (FIRST, CHANGED))
         assert expected != answer(queries[name], batches, (CHANGED,)), name

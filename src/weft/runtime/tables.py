@@ -55,6 +55,8 @@ class TableVersions:
         self._schemas: dict[str, pa.Schema] = {}
         self._given: dict[str, frozenset[str]] = {}
         """The versions that each log was given last. Their intent may not be written yet."""
+        self._clean_with: frozenset[str] | None = None
+        """The versions that were given when all others had gone: then there is nothing to look for."""
 
     def versions(self, log: str, bits: Bits) -> dict[str, str]:
         """The version of each table that the run uses, for the next intent of a log."""
@@ -113,16 +115,21 @@ class TableVersions:
         """Delete the versions that no step of any log can need any more."""
         with self._lock:
             given = frozenset[str]().union(*self._given.values())
-            stored = {name.removesuffix(".parquet") for name in self._storage.names(_FOLDER)}
-            unknown = stored - given
-            if not unknown:
+            if given == self._clean_with:
                 return
-            intents = (intent for log in self._logs() for intent in log.intents_after(log.last()))
+            stored = {name.removesuffix(".parquet") for name in self._storage.names(_FOLDER)}
+            others = stored - given
+            intents = (
+                intent
+                for log in (self._logs() if others else ())
+                for intent in log.intents_after(log.last())
+            )
             needed = {version for intent in intents for version in intent.tables.values()}
-            for version in unknown - needed:
+            for version in others - needed:
                 self._storage.delete(f"{_FOLDER}/{version}.parquet")
                 self._rows.pop(version, None)
                 self._schemas.pop(version, None)
+            self._clean_with = given if others.isdisjoint(needed) else None
 
 
 def _stem(table: str) -> str:

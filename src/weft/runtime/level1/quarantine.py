@@ -1,7 +1,8 @@
 """Finding the query that makes a micro-batch fail.
 
-Only queries with an expression that can raise are suspects. They are bisected on the batch's rows: a
-set of queries that fails is halved until single queries remain.
+Only queries with an expression that can raise are suspects, and those that look up tables, whose columns may
+have changed. They are bisected on the batch's rows: a set of queries that fails is halved until single queries
+remain.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def culprits(
 ) -> dict[str, QueryFailure]:
     """The queries that fail on these rows, with their errors. Empty if the rows themselves cannot be
     read: then no query is at fault."""
-    suspects = [query for query in queries if can_raise(query)]
+    suspects = [query for query in queries if can_raise(query) or query.lookups]
     failures: dict[str, QueryFailure] = {}
     try:
         with quiet_sql_errors():

@@ -61,16 +61,10 @@ def subaggregate(
     observed = rows if observation is None else rows.observe(observation, *measures)
 
     first = _observing(plan)
-    after_lookups = {
-        (lookups, is_first): looked_up(observed if is_first else rows, lookups, tables)
-        for lookups, is_first in {
-            (node.lookups, node.id == first) for node in plan.nodes if node.parent is None
-        }
-    }
 
     def from_rows(node: Node) -> DataFrame:
         counts = before if node.id == counting else None
-        joined = after_lookups[node.lookups, node.id == first]
+        joined = looked_up(observed if node.id == first else rows, node.lookups, tables)
         return fragments(joined, node, plan.stream, counts)
 
     try:

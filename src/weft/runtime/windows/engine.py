@@ -214,8 +214,7 @@ class WindowsEngine:
         self, work: StepWork, intent: Intent, outcome: WindowOutcome, commit: Commit
     ) -> None:
         plan = self._log.plan(intent.plan_version)
-        if intent.tables:
-            self._tables.clean()
+        self._tables.clean()
         state = outcome.state
         opened = None if state is None else state.after(self._compiled(plan), intent.watermark)
         self._open = None if opened is None or opened.crowded else opened
