@@ -41,7 +41,7 @@ QUERIES = {
     f"(SELECT code FROM colours WHERE rank < 5) GROUP BY {WINDOW}, s.k",
     "alone": f"SELECT s.k, window.start AS w, sum(s.x) AS total FROM s GROUP BY {WINDOW}, s.k",
 }
-PLAIN = ("left", "no_member")
+PLAIN = ("left",)
 
 
 def write(folder: Path, batches: Sequence[Sequence[Mapping[str, Any]]]) -> None:

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from weft.algebra.network.lookup import Lookup
 from weft.algebra.plan import Node, SharedPlan
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.fragments.state import FRAGMENT_END, ROW_COUNT
@@ -62,13 +63,21 @@ def subaggregate(
 
     first = _observing(plan)
 
+    def source(node: Node) -> tuple[tuple[Lookup, ...], bool]:
+        """What a node is computed from: rows after these lookups, observed or not."""
+        return node.lookups, node.id == first
+
+    def after(lookups: tuple[Lookup, ...], is_observed: bool) -> DataFrame:
+        return looked_up(observed if is_observed else rows, lookups, tables)
+
     def from_rows(node: Node) -> DataFrame:
         counts = before if node.id == counting else None
-        joined = looked_up(observed if node.id == first else rows, node.lookups, tables)
-        return fragments(joined, node, plan.stream, counts)
+        return fragments(after_lookups[source(node)], node, plan.stream, counts)
 
     try:
         with quiet_sql_errors():
+            sources = {source(node) for node in plan.nodes if node.parent is None}
+            after_lookups = {of_nodes: after(*of_nodes) for of_nodes in sources}
             files = write_first(work, log, plan, lanes, from_rows)
         if counting is not None:
             work.counted = _counts_in_fragments(log, files, counting)

@@ -80,6 +80,8 @@ def bind(
 
 def _names_table(source: Source, inputs: Inputs) -> bool:
     """Whether the text reads a table, as far as names tell."""
+    if not inputs.tables:
+        return False
     return any(inputs.find_table(reference.name) is not None for reference in references(source))
 
 
