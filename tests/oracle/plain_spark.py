@@ -123,9 +123,10 @@ def run(
     time: str = "ts",
     ansi: bool = True,
     settings: Mapping[str, str] | None = None,
+    tables: Mapping[str, tuple[str, Sequence[tuple[Value, ...]]]] | None = None,
 ) -> Output:
     """The output of `text` over the batches; `directory` must not exist yet. Expressions are compiled
-    unless the settings say otherwise.
+    unless the settings say otherwise. `tables` are columns and rows by name.
 
     Raises `SparkFailure` if the stream stops with an error.
     """
@@ -145,6 +146,8 @@ def run(
         .withWatermark(time, f"{delay_micros // 1_000} milliseconds")
     )
     source.createOrReplaceTempView(stream)
+    for name, (columns, rows) in (tables or {}).items():
+        session.createDataFrame(list(rows), columns).createOrReplaceTempView(name)
     result = session.sql(text)
     emitted: list[tuple[int, tuple[Value, ...]]] = []
     ids: list[int] = []

@@ -146,13 +146,22 @@ WINDOWED = [
     """SELECT hour, sum(cents) AS s FROM (
          SELECT hour(at) AS hour, amount * 100 AS cents, at FROM payments)
        GROUP BY window(at, '1 day'), hour""",
+    # beside tables
+    """SELECT team, count(*) AS n FROM metrics JOIN hosts USING (host)
+       GROUP BY window(ts, '1 hour'), team""",
+    """SELECT coalesce(c.risk, 0) AS risk, window.start, sum(p.amount) AS total
+       FROM payments p LEFT JOIN countries c ON p.country = c.code WHERE p.currency = 'EUR'
+       GROUP BY window(p.at, '1 hour', '5 minutes'), c.risk HAVING sum(p.amount) > 10000""",
+    """SELECT account, count(*) AS n FROM payments
+       WHERE country IN (SELECT code FROM countries WHERE risk > 5)
+       GROUP BY window(at, '1 day', '1 hour'), account""",
 ]
 
 
 @pytest.mark.parametrize("sql", WINDOWED)
-def test_windowed_aggregates_over_subqueries(sql: str) -> None:
+def test_windowed_aggregates_over_subqueries_and_tables(sql: str) -> None:
     analyzer = FakeAnalyzer({"(`amount` * 100)": "decimal(16,2)"})
-    query = bind("q", sql, STREAMS, analyzer, query_id="q@1")
+    query = bind("q", sql, STREAMS, analyzer, query_id="q@1", tables=TABLES)
     assert isinstance(query, Query), query
 
 
@@ -161,8 +170,8 @@ ALONE = {
        AND shipped BETWEEN ordered AND ordered + INTERVAL 1 DAY""": "LEFT JOIN",
     """SELECT id FROM payments WHERE country IN (SELECT country FROM logins)
        OR amount > 100""": "IN (SELECT …)",
-    """SELECT team, count(*) AS n FROM metrics JOIN hosts USING (host)
-       GROUP BY window(ts, '1 hour'), team""": "a windowed aggregate over a join",
+    """SELECT carrier, count(*) AS n FROM orders o JOIN shipments s ON o.id = s.order_id
+       GROUP BY window(ordered, '1 hour'), carrier""": "a windowed aggregate over a join of streams",
     "SELECT id FROM orders WHERE note RLIKE '^VIP'": "a condition in WHERE may raise",
     "SELECT id FROM orders WHERE total / customer > 3": "a condition in WHERE may raise",
     "SELECT id FROM orders WHERE ordered > now() - INTERVAL 1 HOUR": "now may change",

@@ -27,12 +27,12 @@ from weft.runtime.network.lanes.stage import Stage, encoded
 from weft.runtime.network.lanes.step import Runner
 from weft.runtime.network.lanes.task import run_task
 from weft.runtime.network.publication import NETWORK
-from weft.runtime.network.tables import TableVersions
 from weft.runtime.protocol.step import Hooks, StepWork
 from weft.runtime.protocol.stepper import Origin, Stepper
 from weft.runtime.settings import Settings
 from weft.runtime.sinks.outlet import SinkOutlet
 from weft.runtime.sinks.store import ResultStore
+from weft.runtime.tables import TableVersions
 from weft.runtime.tasks import Output
 
 SpecT = TypeVar("SpecT", Spec, UnionSpec)
@@ -115,6 +115,7 @@ class EngineRun:
                 name: SimpleNamespace(toArrow=lambda rows=rows: rows)
                 for name, rows in self._tables.items()
             },
+            lambda: [log],
         )
         planner: Any = _Planner(log, lambda: self._specs, self._plan)
         self.engine = NetworkEngine(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from weft.algebra.frozen import FrozenMapping
+from weft.algebra.network.lookup import Lookup, columns_read, tables_of
 from weft.algebra.nodes.selectors import selectors
 from weft.algebra.partial import Partial
 from weft.algebra.query import Query, StreamSchema
@@ -63,8 +64,8 @@ class Node:
 
     Over the stream's rows at the first level, else over the fragments of its `parent`. `id` names
     the keys and `selectors`, the attributes that its predicates select by, and so is the same in
-    every version that has such a node. The first `group_keys` keys are the group; a node for
-    count(distinct x) has x after them. A node with `members` is for these queries only (TwoOps: one
+    every version that has such a node. Its rows are those of the stream after its `lookups`, which the id
+    names, too. The first `group_keys` keys are the group; a node for count(distinct x) has x after them. A node with `members` is for these queries only (TwoOps: one
     sub-aggregation per weave group), and its id names them as well.
 
     An `intermediate` is read by no query, only by other nodes; its fragments live for one step.
@@ -82,6 +83,7 @@ class Node:
     signature: Signature = NO_SIGNATURE
     parent: str | None = None
     intermediate: bool = False
+    lookups: tuple[Lookup, ...] = ()
 
     @property
     def base(self) -> str:
@@ -223,6 +225,11 @@ class SharedPlan:
         order = [field.name for field in self.stream.fields]
         return tuple(sorted(used, key=order.index))
 
+    @cached_property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that queries look up rows in."""
+        return tuple(sorted({table for query in self.queries for table in query_tables(query)}))
+
 
 def query_columns(query: Query) -> set[str]:
     """The stream's columns that a query reads, apart from the event time."""
@@ -233,12 +240,26 @@ def query_columns(query: Query) -> set[str]:
         expressions.append(query.predicate)
     for expression in expressions:
         used.update(expression.columns)
-    return used
+    if not query.lookups:
+        return used
+    every_column = columns_read(query.stream, query.lookups, used)
+    return {column for relation, column in every_column if relation == query.stream}
 
 
-def node_id(keys: tuple[Expression, ...], group_keys: int) -> str:
-    """The name of the node that groups by these keys."""
-    return "n_" + _digest((tuple(key.sql for key in keys), group_keys))
+def query_tables(query: Query) -> tuple[str, ...]:
+    """The tables that a query looks up rows in, each once."""
+    return tuple(dict.fromkeys(tables_of(query.lookups)))
+
+
+def node_id(keys: tuple[Expression, ...], group_keys: int, lookups: tuple[Lookup, ...] = ()) -> str:
+    """The name of the node that groups rows with these lookups by these keys."""
+    named: tuple[Hashable, ...] = (tuple(key.sql for key in keys), group_keys)
+    return "n_" + _digest((*named, lookups_digest(lookups)) if lookups else named)
+
+
+def lookups_digest(lookups: tuple[Lookup, ...]) -> str:
+    """A short name of lookups, for the ids of nodes; empty if there are none."""
+    return _digest(lookups) if lookups else ""
 
 
 _SUFFIX = re.compile(r"[/.~#]")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.scalar import Expression, Scalar
+from weft.algebra.scalar import quote as quote
 from weft.algebra.types import BIGINT, TIMESTAMP, SqlType
 from weft.algebra.window import Window
+
+if TYPE_CHECKING:
+    from weft.algebra.network.lookup import Lookup
 
 NUMBER: Final = "row#"
 """The column of a numbered stream that takes the place of the event time."""
@@ -26,7 +30,7 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A windowed aggregate over one stream.
+    """A windowed aggregate over one stream, whose rows may be looked up in tables first.
 
     `id` is unique over the life of a checkpoint (`name@change`): a name that is dropped and
     registered again is another query. `bounds` is the type of a window's start and end: a
@@ -46,6 +50,8 @@ class Query:
     bounds: SqlType = TIMESTAMP
     publishes: bool = False
     """Whether its rows are partials that the stream publishes to followers, and not results."""
+    lookups: tuple[Lookup, ...] = ()
+    """What the stream's rows get from tables before anything else (`weft.algebra.network.lookup`)."""
 
     @property
     def counts_rows(self) -> bool:
@@ -85,12 +91,3 @@ class StreamSchema:
         if self.counts_rows:
             return quote(self.time)
         return f"unix_micros({quote(self.time)})"
-
-
-def quote(name: str) -> str:
-    """A column name as Spark SQL.
-
-    >>> quote("a`b")
-    '`a``b`'
-    """
-    return "`" + name.replace("`", "``") + "`"

@@ -54,6 +54,15 @@ class Opaque:
 Scalar = Ref | Literal | Call | Opaque
 
 
+def quote(name: str) -> str:
+    """A column name as Spark SQL.
+
+    >>> quote("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def walk(scalar: Scalar) -> Iterator[Scalar]:
     yield scalar
     if isinstance(scalar, Call):
@@ -146,7 +155,7 @@ def quoted_sql(scalar: Scalar) -> str:
 
 def _with_quoted_names(scalar: Scalar) -> Scalar:
     if isinstance(scalar, Ref):
-        return Ref("`" + scalar.name.replace("`", "``") + "`", scalar.type)
+        return Ref(quote(scalar.name), scalar.type)
     if isinstance(scalar, Call):
         arguments = tuple(_with_quoted_names(argument) for argument in scalar.arguments)
         return Call(scalar.operator, arguments, scalar.type)

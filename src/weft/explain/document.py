@@ -10,6 +10,7 @@ from weft.algebra.partial import Invertible
 from weft.algebra.query import Query
 from weft.explain.axis import Axis
 from weft.explain.network.document import network_document, query_document
+from weft.explain.network.lookups import lookup_lines
 from weft.explain.outline import (
     FallbackNote,
     GroupView,
@@ -19,9 +20,9 @@ from weft.explain.outline import (
     RateIs,
     StreamView,
     aggregate_label,
+    shown_sql,
 )
 from weft.explain.statistics import statistics_document
-from weft.explain.wording import readable
 from weft.optimizer.cost import Cost, FragmentRate, query_cost
 
 FORMAT = 1
@@ -89,6 +90,7 @@ def _node(node: NodeView, axis: Axis) -> dict[str, Any]:
         "label": node.label,
         "id": node.node.id,
         "title": node.title,
+        "lookups": node.lookups,
         "keys": node.keys,
         "distinct": node.distinct,
         "fragments": {
@@ -105,16 +107,16 @@ def _node(node: NodeView, axis: Axis) -> dict[str, Any]:
             **_edge_rate(node.cost.fragments),
         },
         "predicates": [
-            {"label": f"P{number}", "sql": readable(predicate.sql)}
+            {"label": f"P{number}", "sql": node.shown(predicate.sql)}
             for number, predicate in enumerate(node.node.predicates, 1)
         ],
         "selects_by": node.selects_by,
         "index": {
             "searched": [
-                {"attribute": readable(cut.attribute), "classes": len(set(cut.classes))}
+                {"attribute": node.shown(cut.attribute), "classes": len(set(cut.classes))}
                 for cut in node.node.signature.cuts
             ],
-            "bits": [readable(sql) for sql in node.node.signature.bits],
+            "bits": [node.shown(sql) for sql in node.node.signature.bits],
         },
         "parent": node.parent,
         "intermediate": node.node.intermediate,
@@ -166,9 +168,10 @@ def _query(stream: StreamView, query: Query) -> dict[str, Any]:
             "start": window.start,
             "text": stream.axis.window(window),
         },
-        "keys": [readable(key.sql) for key in query.keys],
-        "predicate": readable(query.predicate.sql) if query.predicate else None,
-        "aggregates": [aggregate_label(aggregate) for aggregate in query.aggregates],
+        "lookups": [f"{words} {text}" for words, text in lookup_lines(query.lookups)],
+        "keys": [shown_sql(key.sql, query.lookups) for key in query.keys],
+        "predicate": shown_sql(query.predicate.sql, query.lookups) if query.predicate else None,
+        "aggregates": [aggregate_label(a, query.lookups) for a in query.aggregates],
         "columns": [{"name": column.name, "type": column.type} for column in query.columns],
         "nodes": [node.label for node in stream.nodes_of(query)],
         "group": group.label if group else None,

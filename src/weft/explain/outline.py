@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal as OneOf
 
 from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
+from weft.algebra.network.lookup import Lookup, tables_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.nodes.reads import distinct_node, partials, presence
@@ -19,6 +20,7 @@ from weft.algebra.partial import Partial
 from weft.algebra.plan import Fragments, Node, SharedPlan
 from weft.algebra.query import Query
 from weft.explain.axis import Axis, axis_of
+from weft.explain.network.lookups import lookup_lines, with_table_names
 from weft.explain.network.view import NetworkMeasured, NetworkView, network_view
 from weft.explain.wording import readable
 from weft.optimizer.cost import (
@@ -133,21 +135,32 @@ class NodeView:
     @property
     def selects_by(self) -> list[str]:
         """The attributes beside its keys by which its predicates select."""
-        return ["other conditions" if s == OTHER else readable(s) for s in self.node.selectors]
+        return ["other conditions" if s == OTHER else self.shown(s) for s in self.node.selectors]
 
     @property
     def keys(self) -> list[str]:
-        return [readable(key.sql) for key in self.node.keys[: self.node.group_keys]]
+        return [self.shown(key.sql) for key in self.node.keys[: self.node.group_keys]]
 
     @property
     def distinct(self) -> list[str]:
-        return [readable(key.sql) for key in self.node.keys[self.node.group_keys :]]
+        return [self.shown(key.sql) for key in self.node.keys[self.node.group_keys :]]
+
+    @property
+    def lookups(self) -> list[str]:
+        """What the stream's rows get from tables before the node groups them."""
+        return [f"{words} {text}" for words, text in lookup_lines(self.node.lookups)]
+
+    def shown(self, sql: str) -> str:
+        """An expression over the node's rows, for people."""
+        return shown_sql(sql, self.node.lookups)
 
     @property
     def heading(self) -> str:
         """What the node groups by, in a few words."""
         heading = f"by {', '.join(self.keys)}" if self.keys else "one group"
         heading += f", distinct {', '.join(self.distinct)}" if self.distinct else ""
+        tables = " and ".join(dict.fromkeys(tables_of(self.node.lookups)))
+        heading += f", looked up in {tables}" if tables else ""
         return heading + (f", selecting by {', '.join(self.selects_by)}" if self.selects_by else "")
 
     @property
@@ -334,10 +347,11 @@ def _rate(
 def _number(node: Node, predicate: str | None) -> tuple[str | None, str | None]:
     if predicate is None:
         return None, None
+    shown = shown_sql(predicate, node.lookups)
     for number, numbered in enumerate(node.predicates, 1):
         if numbered.sql == predicate:
-            return f"P{number}", readable(predicate)
-    return None, readable(predicate)
+            return f"P{number}", shown
+    return None, shown
 
 
 def _partials(node: Node, readers: Sequence[Query], plan: SharedPlan) -> tuple[PartialView, ...]:
@@ -345,29 +359,33 @@ def _partials(node: Node, readers: Sequence[Query], plan: SharedPlan) -> tuple[P
     users: dict[str, dict[str, None]] = {partial.name: {} for partial in node.partials}
     reading = {query.id for query in readers}
     for query in plan.queries:
+        if query.lookups != node.lookups:
+            continue
         for aggregate in query.aggregates:
             if aggregate.distinct:
                 if distinct_node(query, aggregate) != node.base and not node.intermediate:
                     continue
                 lifted: tuple[Partial, ...] = (presence(query, aggregate, plan.stream),)
-                names: tuple[str, ...] = (f"present({_arguments(aggregate)})",)
+                names: tuple[str, ...] = (f"present({_arguments(aggregate, query.lookups)})",)
             else:
                 lifted = partials(query, aggregate, plan.stream)
-                names = partial_labels(aggregate)
+                names = partial_labels(aggregate, query.lookups)
             for partial, label in zip(lifted, names, strict=True):
                 if partial.name in users:
                     labels.setdefault(partial.name, label + _condition(aggregate, query))
                     if query.id in reading:
                         users[partial.name][query.name] = None
     return tuple(
-        PartialView(p.name, labels.get(p.name, readable(p.lift)), tuple(users[p.name]))
+        PartialView(
+            p.name, labels.get(p.name, shown_sql(p.lift, node.lookups)), tuple(users[p.name])
+        )
         for p in node.partials
     )
 
 
-def partial_labels(aggregate: Aggregate) -> tuple[str, ...]:
+def partial_labels(aggregate: Aggregate, lookups: tuple[Lookup, ...] = ()) -> tuple[str, ...]:
     """Short names for the partials of an aggregate, in the order of `lift`."""
-    function, arguments = aggregate.function, _arguments(aggregate)
+    function, arguments = aggregate.function, _arguments(aggregate, lookups)
     if function == "count":
         return (f"count({arguments or '*'})",)
     if function in ("sum", "avg"):
@@ -384,18 +402,23 @@ def partial_labels(aggregate: Aggregate) -> tuple[str, ...]:
     return f"kll({arguments})", f"count({arguments})"
 
 
-def aggregate_label(aggregate: Aggregate) -> str:
+def aggregate_label(aggregate: Aggregate, lookups: tuple[Lookup, ...] = ()) -> str:
     """An aggregate as SQL."""
-    arguments = _arguments(aggregate) or ("*" if aggregate.function == "count" else "")
+    arguments = _arguments(aggregate, lookups) or ("*" if aggregate.function == "count" else "")
     distinct = "distinct " if aggregate.distinct else ""
     text = f"{aggregate.function}({distinct}{arguments})"
     if aggregate.filter is not None:
-        text += f" filter ({readable(aggregate.filter.sql)})"
+        text += f" filter ({shown_sql(aggregate.filter.sql, lookups)})"
     return text
 
 
-def _arguments(aggregate: Aggregate) -> str:
-    return ", ".join(readable(argument.sql) for argument in aggregate.arguments)
+def _arguments(aggregate: Aggregate, lookups: tuple[Lookup, ...]) -> str:
+    return ", ".join(shown_sql(argument.sql, lookups) for argument in aggregate.arguments)
+
+
+def shown_sql(sql: str, lookups: tuple[Lookup, ...]) -> str:
+    """An expression over rows with lookups, for people."""
+    return readable(with_table_names(sql, lookups))
 
 
 def _condition(aggregate: Aggregate, query: Query) -> str:
@@ -404,7 +427,7 @@ def _condition(aggregate: Aggregate, query: Query) -> str:
     risky = any(argument.can_raise for argument in aggregate.arguments)
     risky = risky or (aggregate.filter is not None and aggregate.filter.can_raise)
     if risky and query.predicate is not None:
-        parts.append(readable(query.predicate.sql))
+        parts.append(shown_sql(query.predicate.sql, query.lookups))
     if aggregate.filter is not None:
-        parts.append(readable(aggregate.filter.sql))
+        parts.append(shown_sql(aggregate.filter.sql, query.lookups))
     return f" if {' and '.join(parts)}" if parts else ""

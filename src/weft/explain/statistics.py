@@ -71,7 +71,7 @@ def statistics_document(stream: StreamView, statistics: StreamStatistics) -> dic
         "groups": [
             {
                 "node": node_groups.node.label,
-                "keys": [readable(key.sql) for key in node_groups.node.node.keys],
+                "keys": [node_groups.node.shown(key.sql) for key in node_groups.node.node.keys],
                 "rows_per_fragment": node_groups.rows,
                 "groups": node_groups.groups.to_json(),
                 "at_least": node_groups.between[0],

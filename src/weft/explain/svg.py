@@ -250,7 +250,11 @@ def _node(canvas: Canvas, columns: _Columns, placed: _Placed, only: str | None) 
     top, faded = placed.middle - height / 2, not placed.serves(only)
     with canvas.box(placed.left, top, _NODES[1], height, placed.shade, faded=faded) as box:
         box.title = "\n".join(
-            [f"{node.label} {node.title}", *(partial.label for partial in node.partials)]
+            [
+                f"{node.label} {node.title}",
+                *node.lookups,
+                *(partial.label for partial in node.partials),
+            ]
         )
         box.paragraph(placed.title, bold=True, size=_TITLE_SIZE)
         box.line(f"fragments {_fragments(node, placed.axis)}")

@@ -8,6 +8,7 @@ from weft.algebra.numbered import source_name
 from weft.algebra.plan import Fragments
 from weft.algebra.query import Query, StreamSchema
 from weft.explain.axis import Axis
+from weft.explain.network.lookups import lookup_lines
 from weft.explain.network.text import network_lines, query_lines, summary_lines
 from weft.explain.outline import (
     FallbackNote,
@@ -18,6 +19,7 @@ from weft.explain.outline import (
     RateIs,
     StreamView,
     aggregate_label,
+    shown_sql,
 )
 from weft.explain.paragraph import KEPT, item, wrapped
 from weft.explain.statistics import statistics_lines
@@ -25,7 +27,6 @@ from weft.explain.wording import (
     counted,
     duration,
     figure,
-    readable,
     scalar_text,
     size_text,
     some,
@@ -119,9 +120,11 @@ def _time(schema: StreamSchema) -> str:
 
 def _node(node: NodeView, axis: Axis) -> Iterator[str]:
     yield f"{node.label}  {node.title}"
+    for number, lookup in enumerate(node.lookups):
+        yield from item("tables" if number == 0 else "", lookup)
     yield from item("fragments", _fragments(node.node.fragments, node.cost.fragments, axis))
     predicates = [
-        f"P{number}  {readable(predicate.sql)}"
+        f"P{number}  {node.shown(predicate.sql)}"
         for number, predicate in enumerate(node.node.predicates, 1)
     ]
     if predicates:
@@ -152,7 +155,7 @@ def _index(node: NodeView) -> str:
     """How rows are told apart by the predicates."""
     signature = node.node.signature
     parts = [
-        f"a search for {readable(cut.attribute)} ({len(set(cut.classes)):,} classes)"
+        f"a search for {node.shown(cut.attribute)} ({len(set(cut.classes)):,} classes)"
         for cut in signature.cuts
     ]
     if signature.bits:
@@ -289,16 +292,19 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
     yield from item("stream", f"{schema.name}, {_time(schema)}")
     windows = figure(query.window.overlap)
     yield from item("window", f"{axis.window(query.window)}: a row is in {windows} of them")
-    yield from item("keys", ", ".join(readable(key.sql) for key in query.keys) or "none")
+    for number, (words, table) in enumerate(lookup_lines(query.lookups)):
+        yield from item("tables" if number == 0 else "", f"{words} {table}")
+    keys = [shown_sql(key.sql, query.lookups) for key in query.keys]
+    yield from item("keys", ", ".join(keys) or "none")
     if group is None:
         yield from item("predicate", "no row can satisfy it: it costs nothing, and has no results")
     elif group.predicate is not None:
         yield from item("predicate", f"{group.predicate} ({group.number} of {group.node})")
-    aggregates = [aggregate_label(aggregate) for aggregate in query.aggregates]
+    aggregates = [aggregate_label(aggregate, query.lookups) for aggregate in query.aggregates]
     yield from item("aggregates", ", ".join(aggregates) or "none")
     if query.having is not None:
         names = {f"a{number}": label for number, label in enumerate(aggregates)}
-        names |= {f"k{number}": readable(key.sql) for number, key in enumerate(query.keys)}
+        names |= {f"k{number}": key for number, key in enumerate(keys)}
         yield from item("having", scalar_text(query.having, names))
     yield from item("results", ", ".join(f"{c.name} {c.type}" for c in query.columns))
     since = plan.complete_from.get(query.id)

@@ -92,6 +92,7 @@ def _node(
         members=members,
         selectors=attributes,
         signature=index(predicates, keys) if indexed else bits_only(predicates),
+        lookups=readers[0].lookups,
     )
 
 

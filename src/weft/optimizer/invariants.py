@@ -2,12 +2,12 @@
 
 1. A node's id is its own, and its parent comes before it.
 2. A node decides each of its predicates by its signature and its keys.
-3. A node below another has all from it: its keys, its partials, its edges and its predicates; and
-   all rows, if it keeps all rows.
+3. A node below another has all from it: its lookups, its keys, its partials, its edges and its
+   predicates; and all rows, if it keeps all rows.
 4. An intermediate has a node below it, and no weave group.
 5. A query that a row can match is in one weave group, and any other query is in none.
-6. A query's nodes exist, have the partials and decide the predicate that it needs, and no window of
-   it cuts a fragment that it reads.
+6. A query's nodes exist, have its lookups, have the partials and decide the predicate that it needs,
+   and no window of it cuts a fragment that it reads.
 
 So a plan that satisfies them gives each query its rows, by fragments that its windows are unions of.
 Time: linear in the plan's text, which is small beside the time of the passes.
@@ -64,6 +64,8 @@ def _broken_nodes(plan: SharedPlan) -> Iterator[str]:
 
 def _broken_below(node: Node, parent: Node) -> Iterator[str]:
     pair = f"node {node.id} below {parent.id}"
+    if node.lookups != parent.lookups:
+        yield f"{pair} has other lookups"
     if not {key.sql for key in node.keys} <= {key.sql for key in parent.keys}:
         yield f"{pair} has other keys"
     if not set(node.partials) <= set(parent.partials):
@@ -110,6 +112,8 @@ def _broken_reads(
             continue
         if node.members and query.id not in node.members:
             yield f"query {query.id} reads node {name}, which is for others"
+        if node.lookups != query.lookups:
+            yield f"node {name} has other lookups than query {query.id}"
         carried = contents[name].partials
         if any(p.name not in carried for p in partials_read(query, base, plan.stream)):
             yield f"node {name} lacks partials of query {query.id}"

@@ -27,9 +27,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weft.algebra.condition import selections_on
+from weft.algebra.network.lookup import Lookup
 from weft.algebra.nodes.selectors import determined
 from weft.algebra.partial import Partial
-from weft.algebra.plan import Node
+from weft.algebra.plan import Node, lookups_digest
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression
 from weft.algebra.signature import Cut, Signature, cut_by, membership
@@ -116,14 +117,24 @@ class Arranging:
         self, nodes: Sequence[Node], readers: Mapping[str, Sequence[Query]], indexed: bool = True
     ) -> tuple[Node, ...]:
         """The nodes with their parents, and the intermediates; parents before children. If
-        predicates are not `indexed`, every one is a bit."""
-        shared = [node for node in nodes if not node.members]
-        if len(shared) < 2:
-            return tuple(nodes)
-        draft = _Draft(shared, readers, indexed)
-        tree = self.tree(draft)
+        predicates are not `indexed`, every one is a bit. Nodes with other lookups have other rows, and
+        so a tree of their own; together the trees keep to the memory."""
         alone = [node for node in nodes if node.members]
-        return (*alone, *draft.built(tree))
+        by_lookups: dict[tuple[Lookup, ...], list[Node]] = {}
+        for node in nodes:
+            if not node.members:
+                by_lookups.setdefault(node.lookups, []).append(node)
+        if all(len(shared) < 2 for shared in by_lookups.values()):
+            return tuple(nodes)
+        arranged: list[Node] = []
+        memory = self.memory
+        for shared in by_lookups.values():
+            draft = _Draft(shared, readers, indexed)
+            tree = replace(self, memory=memory).tree(draft)
+            held = map(self._statistics(draft).groups, tree.intermediates())
+            memory = max(memory - sum(held), 0.0)
+            arranged += draft.built(tree)
+        return (*alone, *arranged)
 
     def tree(self, draft: _Draft) -> AggregateTree:
         """The tree of the group-by sets."""
@@ -258,8 +269,9 @@ def closure(node: Node, asked: Collection[str]) -> Attributes:
 def _intermediate(node_set: Attributes, below: Sequence[Node]) -> Node:
     keys: dict[str, Expression] = {key.sql: key for node in below for key in node.keys}
     chosen = tuple(keys[name] for name in sorted(keys) if name in node_set)
+    lookups = below[0].lookups
     return Node(
-        id="i_" + _digest(node_name(node_set)),
+        id="i_" + _digest(node_name(node_set) + lookups_digest(lookups)),
         keys=chosen,
         group_keys=len(chosen),
         predicates=(),
@@ -268,6 +280,7 @@ def _intermediate(node_set: Attributes, below: Sequence[Node]) -> Node:
         fragments=below[0].fragments,
         selectors=tuple(sorted(_selected_in(node_set))),
         intermediate=True,
+        lookups=lookups,
     )
 
 

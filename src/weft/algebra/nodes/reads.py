@@ -1,8 +1,9 @@
 """What a query reads: the nodes of its keys and of its distinct arguments, and partials of them.
 
 A query reads the node of its own keys, and for each count(distinct x) the node of its keys and x.
-A key expression that can raise stands behind its query's predicate, so that it is never evaluated
-on rows that the query would not reach.
+Its lookups in tables are part of a node's name, so queries share nodes only if their rows come from equal
+lookups. A key expression that can raise stands behind its query's predicate, so that it is never evaluated on
+rows that the query would not reach.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ def distinct_keys(query: Query, aggregate: Aggregate) -> Keys:
 def group_node(query: Query) -> str:
     """What the id of a query's own node begins with."""
     keys = group_keys(query)
-    return node_id(keys, len(keys))
+    return node_id(keys, len(keys), query.lookups)
 
 
 def distinct_node(query: Query, aggregate: Aggregate) -> str:
     """What the id of the node that counts the distinct arguments of an aggregate begins with."""
-    return node_id(distinct_keys(query, aggregate), len(query.keys))
+    return node_id(distinct_keys(query, aggregate), len(query.keys), query.lookups)
 
 
 def nodes_of(query: Query) -> dict[str, Keys]:

@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from weft.algebra.query import quote
-from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar, walk
+from weft.algebra.scalar import Call, Literal, Opaque, Ref, Scalar, quote, walk
 
-_QUOTED: Final = re.compile(
+QUOTED: Final = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?P<name>(?:[^`]|``)*)`""", re.DOTALL
 )
 """A string or a quoted name in Spark SQL text."""
@@ -102,6 +101,6 @@ def renamed(scalar: Scalar, names: Mapping[str, str]) -> Scalar:
             name = (match["name"] or "").replace("``", "`")
             return quote(names[name]) if name in scalar.names else match[0]
 
-        sql = _QUOTED.sub(replaced, scalar.sql)
+        sql = QUOTED.sub(replaced, scalar.sql)
         return Opaque(sql, tuple(sorted(names[name] for name in scalar.names)), scalar.type)
     return scalar

@@ -5,6 +5,9 @@ compared with plain constants, so that Spark can push the comparison into a sour
 bigints where no value of the columns' types can overflow them, else as decimals of 38 digits, which
 `linear` has made sure are wide enough.
 
+`join_sql` is the same for predicates over two relations whose columns have different names. An equality
+keeps each relation on its own side, where Spark finds the keys of a join.
+
 `widened` is one condition for many sets, cheap for thousands of them: it is true wherever one of the
 sets is, and elsewhere as seldom as is simple. Of every set it takes one OR predicate over plain columns,
 the most selective by its look (points before ranges), and unites all values by column. Spark looks up a
@@ -19,6 +22,7 @@ from functools import partial
 from typing import Final
 
 from weft.algebra.condition import Values, constant_sql, is_point, union
+from weft.algebra.condition.values import NO_POINT, point
 from weft.algebra.predicates.literal import (
     LiteralPredicate,
     date_text,
@@ -27,7 +31,7 @@ from weft.algebra.predicates.literal import (
     values_text,
 )
 from weft.algebra.predicates.predicate_set import OrPredicate, PredicateSet
-from weft.algebra.predicates.slots import names_in, plain_name, renamed
+from weft.algebra.predicates.slots import names_in, plain_name, renamed, slot_of
 from weft.algebra.predicates.subject import (
     COMPARE,
     DATE,
@@ -35,9 +39,14 @@ from weft.algebra.predicates.subject import (
     is_plain_column,
     is_truth,
 )
-from weft.algebra.query import quote
-from weft.algebra.scalar import Call, Ref, Scalar, Value, quoted_sql
-from weft.algebra.types import INTEGRAL_LIMITS, TIMESTAMP, SqlType, decimal_parameters
+from weft.algebra.scalar import Call, Ref, Scalar, Value, quote, quoted_sql
+from weft.algebra.types import (
+    INTEGRAL,
+    INTEGRAL_LIMITS,
+    TIMESTAMP,
+    SqlType,
+    decimal_parameters,
+)
 
 _BIGINT: Final = INTEGRAL_LIMITS["bigint"]
 _WIDE: Final = "decimal(38,0)"
@@ -50,6 +59,40 @@ def spark_sql(predicates: PredicateSet) -> str:
     if predicates.never:
         return "false"
     return " AND ".join(map(_or_sql, predicates.predicates)) or "true"
+
+
+def join_sql(predicates: PredicateSet) -> str:
+    """The condition over the columns of two relations, slots 0 and 1. No name is a column of both."""
+    if predicates.never:
+        return "false"
+    return " AND ".join(map(_pair_sql, predicates.predicates)) or "true"
+
+
+def _pair_sql(predicate: OrPredicate) -> str:
+    if len(predicate.literals) == 1 and len(predicate.slots) == 2:
+        literal = predicate.literals[0]
+        subject, values = literal.subject, literal.values
+        if isinstance(subject, Linear) and not values.null and len(values.intervals) == 1:
+            constant = point(values.intervals[0])
+            if constant is not NO_POINT:
+                return _equality_sql(subject, constant)
+    return _or_sql(predicate)
+
+
+def _equality_sql(subject: Linear, constant: int) -> str:
+    """That a sum of columns of both relations has a value: its parts on either side of `=`."""
+    left = [(factor, ref) for factor, ref in subject.terms if slot_of(ref.name) == 0]
+    right = [(-factor, ref) for factor, ref in subject.terms if slot_of(ref.name) != 0]
+    if len(left) == len(right) == 1 and constant == 0:
+        ((one, mine), (other, theirs)) = left[0], right[0]
+        same = mine.type == theirs.type or {mine.type, theirs.type} <= INTEGRAL
+        if one == other and same:
+            return f"({_quoted(mine)} = {_quoted(theirs)})"
+    in_bigints = _fits_bigints(subject)
+    sides = [[_term_sql(factor, ref, in_bigints) for factor, ref in side] for side in (left, right)]
+    if constant:
+        sides[1].append(_number(constant, in_bigints))
+    return f"({' + '.join(sides[0])} = {' + '.join(sides[1])})"
 
 
 def widened(sets: Sequence[PredicateSet]) -> str:
@@ -172,12 +215,20 @@ def _linear_sql(subject: Linear, values: Values) -> str:
     if subject.is_column:
         ref = subject.terms[0][1]
         return values_text(_quoted(ref), values, partial(_constant, type_=ref.type))
-    low, high = subject.limits
-    in_bigints = _BIGINT[0] <= low and high <= _BIGINT[1]
-    in_bigints = in_bigints and all(not decimal_parameters(ref.type) for _, ref in subject.terms)
+    in_bigints = _fits_bigints(subject)
     terms = [_term_sql(factor, ref, in_bigints) for factor, ref in subject.terms]
     total = f"({' + '.join(terms)})"
-    return values_text(total, values, lambda value: f"{value}{'L' if in_bigints else 'BD'}")
+    return values_text(total, values, lambda value: _number(value, in_bigints))
+
+
+def _fits_bigints(subject: Linear) -> bool:
+    low, high = subject.limits
+    in_bigints = _BIGINT[0] <= low and high <= _BIGINT[1]
+    return in_bigints and all(not decimal_parameters(ref.type) for _, ref in subject.terms)
+
+
+def _number(value: Value, in_bigints: bool) -> str:
+    return f"{value}{'L' if in_bigints else 'BD'}"
 
 
 def _term_sql(factor: int, ref: Ref, in_bigints: bool) -> str:

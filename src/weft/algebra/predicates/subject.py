@@ -18,8 +18,7 @@ from typing import Final
 
 from weft.algebra.condition.constants import limits
 from weft.algebra.predicates.slots import Rename, names_in, renamed_by, slot_of
-from weft.algebra.query import quote
-from weft.algebra.scalar import Call, Ref, Scalar, quoted_sql
+from weft.algebra.scalar import Call, Ref, Scalar, quote, quoted_sql
 from weft.algebra.types import (
     BOOLEAN,
     INTEGRAL,

@@ -1,4 +1,4 @@
-"""Lookups in tables as people read them: `left join accounts on sender = accounts.account`.
+"""Lookups in tables as people read them, of a network's relations and of windowed aggregates: `left join accounts on sender = accounts.account`.
 
 A column that comes from a table is called by the table's name, `accounts.owner`; of a table that is looked up
 more than once the later ones are numbered, `accounts_2.owner`.
@@ -6,6 +6,7 @@ more than once the later ones are numbered, `accounts_2.owner`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,8 +14,8 @@ from weft.algebra.network.lookup import FOUND, Lookup, prefix
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates import PredicateSet
-from weft.algebra.predicates.slots import column_name, plain_name, renamed_by, slot_of
-from weft.algebra.scalar import Scalar
+from weft.algebra.predicates.slots import QUOTED, column_name, plain_name, renamed_by, slot_of
+from weft.algebra.scalar import Scalar, quote
 from weft.explain.network.conditions import conditions, conjunction, scalar_text
 
 Lookups = tuple[Lookup, ...]
@@ -54,14 +55,37 @@ def of_query(query: JoinQuery) -> Shown:
     return Shown(tuple(entry.lookups for entry in query.every_input))
 
 
+def with_table_names(sql: str, lookups: Lookups) -> str:
+    """Spark SQL over rows with lookups, in which a table's column is called by the table's name.
+
+    >>> accounts = Lookup("left", "accounts", PredicateSet())
+    >>> with_table_names("(`accounts@0.owner` = '`accounts@0.owner`')", (accounts,))
+    "(`accounts`.`owner` = '`accounts@0.owner`')"
+    """
+    if not lookups:
+        return sql
+
+    def named(match: re.Match[str]) -> str:
+        if match["name"] is None:
+            return match[0]
+        return ".".join(map(quote, _path(lookups, match["name"].replace("``", "`"))))
+
+    return QUOTED.sub(named, sql)
+
+
 def _column(lookups: Lookups, name: str) -> str:
+    return ".".join(_path(lookups, name))
+
+
+def _path(lookups: Lookups, name: str) -> tuple[str, ...]:
+    """The tables through which a column comes, and its name."""
     for number, lookup in enumerate(lookups):
         beginning = prefix(lookup.table, number)
         if name.startswith(beginning):
             rest = name.removeprefix(beginning)
-            table = table_name(lookups, number)
-            return f"{table}.{'found' if rest == FOUND else _column(lookup.lookups, rest)}"
-    return name
+            inner = ("found",) if rest == FOUND else _path(lookup.lookups, rest)
+            return table_name(lookups, number), *inner
+    return (name,)
 
 
 def table_name(lookups: Lookups, number: int) -> str:

@@ -31,7 +31,6 @@ from weft.runtime.network.engine import NetworkEngine
 from weft.runtime.network.lanes.computing import Lanes, on_spark
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NetworkPublication
-from weft.runtime.network.tables import TableVersions
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.protocol.follower import Follower, InputLog
@@ -50,6 +49,7 @@ from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink
 from weft.runtime.sinks.outlet import SinkOutlet
 from weft.runtime.sinks.routes import stores_of
+from weft.runtime.tables import TableVersions
 from weft.runtime.windows.engine import Surroundings, WindowsEngine
 from weft.sql.fallback import Fallback
 from weft.stats import StreamStatistics
@@ -69,12 +69,13 @@ class Assembled:
 
 
 @dataclass(frozen=True)
-class _Surroundings:
+class Shared:
     """What all steppers of a run share."""
 
     lease: Lease
     sink: Sink
     run: Run
+    tables: TableVersions
 
 
 class Assembly:
@@ -117,23 +118,28 @@ class Assembly:
         last, owner = self._catalog.last_change(), self._identity.owner
         remove_dropped(self._storage, live, last, owner, places)
 
-    def network(self, lease: Lease, sink: Sink, run: Run) -> Follower:
+    def shared(self, lease: Lease, sink: Sink, run: Run) -> Shared:
+        """What the steppers of a run share. The run reads every table once."""
+        tables = TableVersions(self._storage, lambda: self._registry.tables, self._logs)
+        return Shared(lease, sink, run, tables)
+
+    def _logs(self) -> list[StreamLog]:
+        """The logs of all steppers that have ever run here."""
+        return [self._log(name) for name in self._storage.names("streams")]
+
+    def network(self, around: Shared) -> Follower:
         """The follower of join queries, before it follows any stream."""
         log = self._log(NETWORK_LOG)
         index = self._catalog.network()
         planner = NetworkPlanner(log, lambda: self._registry.schemas, index, Options())
         queries = self._at_a_step(self._registry.joins)
-        tables = TableVersions(self._storage, lambda: self._registry.tables)
-        lanes = Lanes(self._identity.lanes, self._settings, sink, on_spark)
-        engine = NetworkEngine(log, self._log, queries, planner, tables, lanes)
-        return Follower(self._stepper(log, engine, _Surroundings(lease, sink, run)))
+        lanes = Lanes(self._identity.lanes, self._settings, around.sink, on_spark)
+        engine = NetworkEngine(log, self._log, queries, planner, around.tables, lanes)
+        return Follower(self._stepper(log, engine, around))
 
-    def steppers(
-        self, name: str, lease: Lease, sink: Sink, run: Run, network: Follower
-    ) -> Assembled:
+    def steppers(self, name: str, around: Shared, network: Follower) -> Assembled:
         """The stream's own stepper, that of its row windows, and what the network follows."""
         schema = self._registry.sources[name].schema
-        around = _Surroundings(lease, sink, run)
         row = self._stored_row(name)
 
         def queries() -> list[Query]:
@@ -181,7 +187,7 @@ class Assembly:
         self,
         schema: StreamSchema,
         row: StructType,
-        around: _Surroundings,
+        around: Shared,
         queries: Callable[[], list[Query]],
     ) -> Stepper:
         rows = numbered(schema)
@@ -203,21 +209,23 @@ class Assembly:
         log: StreamLog,
         schema: StreamSchema,
         settings: Settings,
-        around: _Surroundings,
+        around: Shared,
         queries: Callable[[], list[Query]],
         sampling: Sampling,
     ) -> WindowsEngine:
         planner = Planner(log, schema, settings, sampling)
         lanes, registered = self._identity.lanes, self._at_a_step(queries)
         return WindowsEngine(
-            Surroundings(log, around.sink, settings, lanes, registered, planner, sampling)
+            Surroundings(
+                log, around.sink, settings, lanes, registered, planner, sampling, around.tables
+            )
         )
 
     def _stepper(
         self,
         log: StreamLog,
         engine: Any,
-        around: _Surroundings,
+        around: Shared,
         publisher: Publisher | None = None,
     ) -> Stepper:
         outlet = SinkOutlet(around.sink, self._settings, self._identity.owner)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from weft.algebra.numbered import numbered_name
 from weft.catalog.store import QueryRecord
 from weft.errors import RunError, WeftError
-from weft.runtime.api.assembly import Assembly
+from weft.runtime.api.assembly import Assembly, Shared
 from weft.runtime.api.bookkeeping import Bookkeeping
 from weft.runtime.cause import cause_of
 from weft.runtime.checkpoint.lease import Lease
@@ -30,9 +30,8 @@ from weft.runtime.sinks.delivery import Sink
 class _Started:
     """What a run was started with, and the follower of its join queries."""
 
-    sink: Sink
+    around: Shared
     trigger: Mapping[str, Any]
-    lease: Lease
     network: Follower
     joins: FollowerRun
 
@@ -96,10 +95,10 @@ class Supervisor:
 
     def _start(self, sink: Sink, trigger: Mapping[str, Any], lease: Lease) -> Run:
         run = Run(lease.release, self.sync)
-        network = self._assembly.network(lease, sink, run)
+        around = self._assembly.shared(lease, sink, run)
+        network = self._assembly.network(around)
         assembled = [
-            self._assembly.steppers(name, lease, sink, run, network)
-            for name in self._streams_to_run()
+            self._assembly.steppers(name, around, network) for name in self._streams_to_run()
         ]
         members = [m for stream in assembled for m in (stream.leader, stream.rows)]
         for member in (*members, network):
@@ -111,7 +110,7 @@ class Supervisor:
         if not assembled and not self._registry.fallbacks():
             raise RunError("NOTHING_TO_RUN")
         joins = FollowerRun(network, [], self._spark)
-        self._started, self._run = _Started(sink, trigger, lease, network, joins), run
+        self._started, self._run = _Started(around, trigger, network, joins), run
         self._synced = None
         for stream in assembled:
             self._assembly.add_to(run, stream, trigger, self._spark, joins)
@@ -144,13 +143,11 @@ class Supervisor:
             assert self._started is not None
             begun = self._started
             for name in set(self._streams_to_run()) - run.stream_names:
-                assembled = self._assembly.steppers(
-                    name, begun.lease, begun.sink, run, begun.network
-                )
+                assembled = self._assembly.steppers(name, begun.around, begun.network)
                 self._assembly.add_to(run, assembled, begun.trigger, self._spark, begun.joins)
                 if not begun.joins.started:
                     run.add_follower(begun.joins)
-            self._sync_fallbacks(run, begun.sink, begun.trigger)
+            self._sync_fallbacks(run, begun.around.sink, begun.trigger)
             self._bookkeeping.save_copy()
             self._synced = live
 

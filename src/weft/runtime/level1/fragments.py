@@ -8,8 +8,7 @@ hash of the group keys, lets lanes share the files of a node.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
 
@@ -25,6 +24,7 @@ from weft.kernel.fragments.state import (
     key_column,
     signature_column,
 )
+from weft.runtime.frames import over
 from weft.runtime.level1.combining import combine_sql
 from weft.runtime.level1.signatures import (
     Places,
@@ -93,7 +93,7 @@ def fragments(
             node,
         )
 
-    return _over(rows, text)
+    return over(text, rows)
 
 
 def is_late(stream: StreamSchema, before: int) -> str:
@@ -124,7 +124,7 @@ def coarser(above: DataFrame, parent: Node, node: Node) -> DataFrame:
         columns = range(node.signature.columns)
         return _bucketed(f"SELECT * FROM {_aggregated(source, node, columns, combined)}", node)
 
-    return _over(above, text)
+    return over(text, above)
 
 
 def _from_parent(partial: Partial, parent: Node) -> str:
@@ -166,13 +166,3 @@ def _bucketed(fragments: str, node: Node) -> str:
     keys = ", ".join(key_column(i) for i in range(node.group_keys))
     bucket = f"pmod(hash({keys}), {BUCKETS})" if keys else "0"
     return f"SELECT *, {bucket} AS {BUCKET} FROM ({fragments})"
-
-
-def _over(rows: DataFrame, text: Callable[[str], str]) -> DataFrame:
-    """A query over rows, analysed as a whole."""
-    name = f"weft_{uuid.uuid4().hex}"
-    rows.createTempView(name)
-    try:
-        return rows.sparkSession.sql(text(name))
-    finally:
-        rows.sparkSession.catalog.dropTempView(name)

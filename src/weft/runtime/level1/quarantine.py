@@ -1,12 +1,14 @@
 """Finding the query that makes a micro-batch fail.
 
-Only queries with an expression that can raise are suspects. They are bisected on the batch's rows: a
-set of queries that fails is halved until single queries remain.
+Only queries with an expression that can raise are suspects, and those that look up tables, whose columns may
+have changed. They are bisected on the batch's rows: a set of queries that fails is halved until single queries
+remain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -16,20 +18,21 @@ from weft.kernel.failure import QueryFailure
 from weft.optimizer.gtweave import share
 from weft.runtime.frames import failure_of
 from weft.runtime.level1.fragments import fragments
+from weft.runtime.level1.lookups import Tables, looked_up
 from weft.runtime.quiet import quiet_sql_errors
 
 
 def culprits(
-    rows: DataFrame, queries: Sequence[Query], stream: StreamSchema
+    rows: DataFrame, queries: Sequence[Query], stream: StreamSchema, tables: Tables
 ) -> dict[str, QueryFailure]:
     """The queries that fail on these rows, with their errors. Empty if the rows themselves cannot be
     read: then no query is at fault."""
-    suspects = [query for query in queries if can_raise(query)]
+    suspects = [query for query in queries if can_raise(query) or query.lookups]
     failures: dict[str, QueryFailure] = {}
     try:
         with quiet_sql_errors():
             rows.write.format("noop").mode("overwrite").save()
-            _bisect(rows, suspects, stream, failures)
+            _bisect(_Batch(rows, stream, tables), suspects, failures)
     except PySparkException:
         return {}
     return failures
@@ -44,31 +47,34 @@ def can_raise(query: Query) -> bool:
     return any(expression.can_raise for expression in expressions)
 
 
-def _bisect(
-    rows: DataFrame,
-    suspects: Sequence[Query],
-    stream: StreamSchema,
-    failures: dict[str, QueryFailure],
-) -> None:
+@dataclass(frozen=True)
+class _Batch:
+    """A micro-batch and the tables of its step."""
+
+    rows: DataFrame
+    stream: StreamSchema
+    tables: Tables
+
+
+def _bisect(batch: _Batch, suspects: Sequence[Query], failures: dict[str, QueryFailure]) -> None:
     if not suspects:
         return
-    error = _error(rows, suspects, stream)
+    error = _error(batch, suspects)
     if error is None:
         return
     if len(suspects) == 1:
         failures[suspects[0].id] = failure_of(error)
         return
     middle = len(suspects) // 2
-    _bisect(rows, suspects[:middle], stream, failures)
-    _bisect(rows, suspects[middle:], stream, failures)
+    _bisect(batch, suspects[:middle], failures)
+    _bisect(batch, suspects[middle:], failures)
 
 
-def _error(
-    rows: DataFrame, queries: Sequence[Query], stream: StreamSchema
-) -> PySparkException | None:
+def _error(batch: _Batch, queries: Sequence[Query]) -> PySparkException | None:
     try:
-        for node in share(0, stream, queries, {}).nodes:
-            fragments(rows, node, stream).write.format("noop").mode("overwrite").save()
+        for node in share(0, batch.stream, queries, {}).nodes:
+            rows = looked_up(batch.rows, node.lookups, batch.tables)
+            fragments(rows, node, batch.stream).write.format("noop").mode("overwrite").save()
     except PySparkException as error:
         return error
     return None

@@ -1,8 +1,8 @@
 """Level 1 of a step: writes the fragments of all nodes, and counts the batch's rows.
 
 The counts (rows, latest event time, NULL times, late rows) are of the whole stream, before any
-predicate. A node that sees every row keeps them in its fragments, at almost no cost. If there is no
-such node, Spark observes the rows on their way into the first node.
+predicate and any lookup. A node that sees every row keeps them in its fragments, at almost no cost. If
+there is no such node, Spark observes the rows on their way into the first node.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from weft.algebra.network.lookup import Lookup
 from weft.algebra.plan import Node, SharedPlan
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.fragments.state import FRAGMENT_END, ROW_COUNT
@@ -22,6 +23,7 @@ from weft.kernel.windows.program import Program
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1.fragments import LATE_ROWS, MAX_EVENT, fragments, is_late
+from weft.runtime.level1.lookups import Tables, looked_up
 from weft.runtime.level1.quarantine import can_raise, culprits
 from weft.runtime.level1.tree import write_below, write_first
 from weft.runtime.protocol.step import StepFailed, StepWork
@@ -39,7 +41,13 @@ often too small for the fragments of a task."""
 
 
 def subaggregate(
-    work: StepWork, log: StreamLog, program: Program, before: int, cores: int, lanes: int | None
+    work: StepWork,
+    log: StreamLog,
+    program: Program,
+    before: int,
+    cores: int,
+    lanes: int | None,
+    tables: Tables,
 ) -> None:
     """Write the first-level nodes into `work.files`, and count the rows in `work.counted`. Raises
     `StepFailed` for queries that fail."""
@@ -53,14 +61,23 @@ def subaggregate(
     observation = Observation(f"weft_{work.attempt}") if counting is None else None
     observed = rows if observation is None else rows.observe(observation, *measures)
 
-    first = next((node.id for node in plan.nodes if node.parent is None), None)
+    first = _observing(plan)
+
+    def source(node: Node) -> tuple[tuple[Lookup, ...], bool]:
+        """What a node is computed from: rows after these lookups, observed or not."""
+        return node.lookups, node.id == first
+
+    def after(lookups: tuple[Lookup, ...], is_observed: bool) -> DataFrame:
+        return looked_up(observed if is_observed else rows, lookups, tables)
 
     def from_rows(node: Node) -> DataFrame:
         counts = before if node.id == counting else None
-        return fragments(observed if node.id == first else rows, node, plan.stream, counts)
+        return fragments(after_lookups[source(node)], node, plan.stream, counts)
 
     try:
         with quiet_sql_errors():
+            sources = {source(node) for node in plan.nodes if node.parent is None}
+            after_lookups = {of_nodes: after(*of_nodes) for of_nodes in sources}
             files = write_first(work, log, plan, lanes, from_rows)
         if counting is not None:
             work.counted = _counts_in_fragments(log, files, counting)
@@ -70,7 +87,7 @@ def subaggregate(
             work.counted = rows.agg(*measures).collect()[0].asDict()
         work.files = files
     except PySparkException:
-        failures = culprits(rows, plan.queries, plan.stream)
+        failures = culprits(rows, plan.queries, plan.stream, tables)
         if not failures:
             raise
         raise StepFailed(failures) from None
@@ -95,11 +112,18 @@ def derive(work: StepWork, log: StreamLog, plan: SharedPlan, lanes: int | None) 
     )
 
 
+def _observing(plan: SharedPlan) -> str | None:
+    """The node on whose way the rows are observed, if need be: one whose rows Spark surely reads, and not
+    one behind a table that may be empty."""
+    first = [node for node in plan.nodes if node.parent is None]
+    return min(first, key=lambda node: len(node.lookups)).id if first else None
+
+
 def counting_node(program: Program) -> str | None:
     """A node that sees every row and in which nothing can fail on rows without event time."""
     parents = {node.parent for node in program.plan.nodes}
     for node in program.plan.nodes:
-        if node.parent is None and node.keeps_all_rows:
+        if node.parent is None and node.keeps_all_rows and not node.lookups:
             served = program.plan.queries if node.id in parents else program.readers[node.id]
             if not any(can_raise(query) for query in served):
                 return node.id

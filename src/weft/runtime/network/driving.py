@@ -17,8 +17,8 @@ from weft.runtime.network import history
 from weft.runtime.network.history import HistoryFiles, Published
 from weft.runtime.network.outcome import NetworkOutcome
 from weft.runtime.network.projection import finished
-from weft.runtime.network.tables import TableVersions, absent_bits
 from weft.runtime.protocol.step import StepFailed, StepWork
+from weft.runtime.tables import TableVersions, absent_bits
 
 
 class DriverComputing:

@@ -38,10 +38,10 @@ from weft.runtime.network.lanes.node_rows import BUCKETS
 from weft.runtime.network.outcome import NetworkOutcome
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NETWORK
-from weft.runtime.network.tables import Bits, TableVersions
 from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.follower import consumed_steps
 from weft.runtime.protocol.step import StepFailed, StepWork
+from weft.runtime.tables import Bits, TableVersions
 
 LOG = "@network"
 """The name of the network's log. No stream's name has an @."""
@@ -110,7 +110,8 @@ class NetworkEngine:
     # a step
 
     def tables(self, version: int) -> dict[str, str]:
-        return self._tables.versions(self._table_bits(self._log.network(version)))
+        bits = self._table_bits(self._log.network(version))
+        return self._tables.versions(self._log.stream, bits)
 
     def _table_bits(self, plan: NetworkPlan) -> Bits:
         """The tables that queries read, and what Spark must compute of their rows."""
@@ -234,7 +235,7 @@ class NetworkEngine:
         self, work: StepWork, intent: Intent, outcome: NetworkOutcome, commit: Commit
     ) -> None:
         self._driver.keep(outcome.state)
-        self._tables.keep_only(intent.tables.values())
+        self._tables.clean()
 
 
 def _oldest_steps(entries: Sequence[Entry]) -> dict[str, int]:

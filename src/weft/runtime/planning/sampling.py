@@ -12,7 +12,8 @@ micro-batch, where outliers do not disturb it.
 The work is bounded: at most `_MOST_KEYS` keys, `_MOST_PREDICATES` predicates and `_MOST_SKETCHES`
 sketches at a time. Predicates with the fewest sampled rows come first, so that all have their turn.
 After the first samples, sampling takes at most 2 % of the time of all steps. Expressions that can raise
-are left out. So are rows without event time, which level 1 drops.
+are left out. So are rows without event time, which level 1 drops, and what reads columns of tables: the rows
+are sampled before any lookup.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from weft.algebra.aggregate import stored
+from weft.algebra.network.lookup import Lookup, split_prefix
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import quote
 from weft.algebra.scalar import Expression
@@ -188,7 +190,10 @@ def keys_of(plan: SharedPlan) -> list[Expression]:
     """The plan's keys that are safe to evaluate on any row, the most used ones first."""
     uses: dict[str, int] = {}
     safe_keys: dict[str, Expression] = {}
-    for key in (key for node in plan.nodes for key in node.keys):
+    own_keys = (
+        key for node in plan.nodes for key in node.keys if not _reads_table(key, node.lookups)
+    )
+    for key in own_keys:
         if not key.can_raise and not any(word in key.type for word in _UNHASHABLE):
             safe_keys[key.sql] = key
             uses[key.sql] = uses.get(key.sql, 0) + 1
@@ -207,13 +212,20 @@ def predicates_of(plan: SharedPlan, statistics: StreamStatistics) -> list[Expres
     safe_predicates = {
         query.predicate.sql: query.predicate
         for query in plan.queries
-        if query.predicate is not None and not query.predicate.can_raise
+        if query.predicate is not None
+        and not query.predicate.can_raise
+        and not _reads_table(query.predicate, query.lookups)
     }
 
     def sampled_rows(predicate: Expression) -> float:
         return statistics.selectivity(predicate.sql).rows
 
     return sorted(safe_predicates.values(), key=sampled_rows)[:_MOST_PREDICATES]
+
+
+def _reads_table(expression: Expression, lookups: Sequence[Lookup]) -> bool:
+    """Whether an expression reads a column of a table."""
+    return bool(lookups) and any(split_prefix(name)[0] for name in expression.columns)
 
 
 def _stretch(quartiles: tuple[int, int], count: int, turn: int, most: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from weft.algebra.network.bounds import warning
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import source_name
-from weft.algebra.plan import query_columns
+from weft.algebra.plan import query_columns, query_tables
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.catalog.store import FALLBACK, QUARANTINED, REJECTED, Catalog, QueryRecord
 from weft.errors import CatalogError, SqlError, WeftError
@@ -293,7 +293,8 @@ def _relations(bound: Bound) -> tuple[str, ...]:
     """The streams and tables that a query reads."""
     if isinstance(bound, NetworkQuery):
         return bound.relations
-    return (source_name(bound.stream),)
+    tables = query_tables(bound) if isinstance(bound, Query) else ()
+    return (source_name(bound.stream), *tables)
 
 
 def change_of(query_id: str) -> int:

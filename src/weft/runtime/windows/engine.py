@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query
 from weft.kernel.windows.program import Program, compile_program
@@ -28,6 +30,7 @@ from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.step import StepFailed, StepWork
 from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink
+from weft.runtime.tables import Bits, TableVersions
 from weft.runtime.windows.openstate import OpenState
 from weft.runtime.windows.projection import project
 from weft.runtime.windows.totals import late_after, totals_after
@@ -37,7 +40,7 @@ from weft.runtime.windows.weaving import WindowOutcome, use_lanes, weave_here, w
 @dataclass(frozen=True)
 class Surroundings:
     """What the engine is given: its log, its sink (lanes write directly into a result store), its
-    settings and lanes, the registered queries, its planner and its sampling."""
+    settings and lanes, the registered queries, its planner and its sampling, and the run's tables."""
 
     log: StreamLog
     sink: Sink
@@ -46,6 +49,7 @@ class Surroundings:
     queries: Callable[[], Sequence[Query]]
     planner: Planner
     sampling: Sampling
+    tables: TableVersions
 
 
 class WindowsEngine:
@@ -55,6 +59,7 @@ class WindowsEngine:
         self._log, self._sink, self._settings = given.log, given.sink, given.settings
         self._lanes, self._queries = given.lanes, given.queries
         self._planner, self._sampling = given.planner, given.sampling
+        self._tables = given.tables
         self._open: OpenState | None = None
         self._open_version = 0
         self._program: Program | None = None
@@ -96,7 +101,8 @@ class WindowsEngine:
         return new_version
 
     def tables(self, version: int) -> dict[str, str]:
-        return {}
+        wanted: Bits = dict.fromkeys(self._log.plan(version).tables, ())
+        return self._tables.versions(self._log.stream, wanted)
 
     # a step
 
@@ -106,8 +112,12 @@ class WindowsEngine:
         program = self._compiled(self._log.plan(intent.plan_version))
         lanes = self._lanes if self._in_lanes else None
         before = intent.watermark_before
+
+        def table(name: str) -> DataFrame:
+            return self._tables.frame(work.spark, intent.tables[name])
+
         with work.timed("level1"):
-            subaggregate(work, self._log, program, before, self._lanes, lanes)
+            subaggregate(work, self._log, program, before, self._lanes, lanes, table)
         seconds = time.perf_counter() - work.started
         work.keeps_rows = self._sampling.due(work.batch, work.count("rows"), seconds)
 
@@ -204,6 +214,7 @@ class WindowsEngine:
         self, work: StepWork, intent: Intent, outcome: WindowOutcome, commit: Commit
     ) -> None:
         plan = self._log.plan(intent.plan_version)
+        self._tables.clean()
         state = outcome.state
         opened = None if state is None else state.after(self._compiled(plan), intent.watermark)
         self._open = None if opened is None or opened.crowded else opened

@@ -11,6 +11,7 @@ from weft.errors import SqlError
 from weft.sql.binding.alone import fallback
 from weft.sql.binding.safety import Guard
 from weft.sql.fallback import Fallback, Unshared
+from weft.sql.reading.relations import references
 from weft.sql.reading.select import parse
 from weft.sql.reading.source import Source, read
 from weft.sql.reading.syntax import Name, Relation, Select, walk
@@ -63,7 +64,10 @@ def bind(
 
         try:
             if isinstance(query, Select) and aggregates(query):
-                sources = Sources(source, inputs, asked, ansi)
+                exact = (
+                    Exact(time_zone, overflow_raises=True) if _names_table(source, inputs) else None
+                )
+                sources = Sources(source, inputs, asked, ansi, exact)
                 return _shallow(windowed_query, name, query_id, query, sources)
             return _shallow(network_query, name, query_id, query, opened)
         except Unshared as unshared:
@@ -72,6 +76,13 @@ def bind(
             return fallback(name, source, unshared, inputs, guard)
     except SqlError as error:
         raise error.in_query(name) from None
+
+
+def _names_table(source: Source, inputs: Inputs) -> bool:
+    """Whether the text reads a table, as far as names tell."""
+    if not inputs.tables:
+        return False
+    return any(inputs.find_table(reference.name) is not None for reference in references(source))
 
 
 def _shallow(step: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:

@@ -54,12 +54,15 @@ class Folded:
         return column_name(slot, beginning + plain_name(name))
 
 
-def folded(sources: Sources, block: BoundBlock) -> Folded:
+def folded(sources: Sources, block: BoundBlock, *, every_table: bool = False) -> Folded:
     """The inputs and conditions of a query, with lookups in place of the tables that can be looked up, and
-    with its partner."""
+    with its partner. With `every_table`, those beside one stream are looked up even if no row can ever
+    match."""
     block, question = asked(sources, block)
     folding = _Folding(sources)
     predicates = folding.joined(block)
+    if every_table and block.predicates.never:
+        folding.never_found(folding.streams(block)[0], block.members)
     outer = folding.roots(block)
     if question is None:
         return folding.result(outer, (), predicates)
@@ -95,9 +98,12 @@ class _Folding:
 
     def joined(self, block: BoundBlock) -> PredicateSet:
         """The conditions of streams and of tables beside them. A single stream looks up all tables."""
-        streams = [slot for slot in block.members if self.sources.reads_stream([slot])]
+        streams = self.streams(block)
         together = len(streams) == 1 and not block.predicates.never
         return self.settled(block, streams[0], block.members if together else ())
+
+    def streams(self, block: BoundBlock) -> list[int]:
+        return [slot for slot in block.members if self.sources.reads_stream([slot])]
 
     def roots(self, block: BoundBlock) -> tuple[int, ...]:
         """The inputs of a block that are no lookups."""
@@ -140,6 +146,12 @@ class _Folding:
                     self._cross(*wanted.pop(), block)
         return PredicateSet(tuple(rest))
 
+    def never_found(self, base: int, members: Sequence[int]) -> None:
+        """Look up members of a block for the rows of another, of which none ever matches."""
+        for member in members:
+            if member != base:
+                self._attach(base, member, "inner", NEVER)
+
     def _waits(self, tables: BoundOptional, others: Sequence[BoundOptional]) -> bool:
         """Whether tables read columns of others that have not been looked up."""
         return any(
@@ -157,8 +169,8 @@ class _Folding:
         first, *others = tables.block.members
         never = tables.block.predicates.never
         predicates = self.settled(tables.block, first, () if never else tables.block.members)
-        for other in others if never else ():
-            self._attach(first, other, "inner", NEVER)
+        if never:
+            self.never_found(first, others)
         self._attach(row, first, tables.kind, predicates, tables.unknown)
 
     def _merged_one(

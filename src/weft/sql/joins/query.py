@@ -8,7 +8,7 @@ match in, or none, are the query's partner (`partners`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates.slots import renamed_by
@@ -16,8 +16,9 @@ from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import Opaque
 from weft.algebra.types import is_ordered
 from weft.sql.fallback import Unshared
-from weft.sql.joins.bound import BoundBlock, BoundOptional, bound_block
+from weft.sql.joins.bound import bound_block
 from weft.sql.joins.conditions import with_names
+from weft.sql.joins.connected import check_connected
 from weft.sql.joins.evaluation import needs_spark
 from weft.sql.joins.lookups import folded
 from weft.sql.reading.syntax import SyntaxNode
@@ -35,7 +36,7 @@ def join_query(name: str, query_id: str, leaf: Leaf, sources: Sources) -> JoinQu
     _check_streams(sources, range(len(sources.read)))
     block = bound_block(sources, rows)
     _check_streams(sources, block.members)
-    _check_connected(sources, block)
+    check_connected(sources, block)
     query = folded(sources, block)
     return JoinQuery(
         query_id,
@@ -84,33 +85,3 @@ def _check_streams(sources: Sources, slots: Sequence[int]) -> None:
     if not sources.reads_stream(slots):
         first = sources.read[slots[0]]
         sources.inputs.stream(sources.source, first.relation, first.at)
-
-
-def _check_connected(sources: Sources, block: BoundBlock) -> None:
-    """Raises if the inputs fall into parts that no condition connects. What a subquery in a condition
-    reads belongs to the rows that it is asked of."""
-    if block.predicates.never:
-        return
-    edges = [predicate.slots for predicate in block.predicates.predicates if predicate.slots]
-    edges += [frozenset(pair) for pair in sources.crossed]
-    for tables in _all_optional(block):
-        if tables.kind == "mark" or tables.block.predicates.never:
-            edges.append(tables.block.slots | {block.members[0]})
-        edges += [predicate.slots for predicate in tables.block.predicates.predicates]
-    part_of = list(range(len(sources.read)))
-    for first, *others in (sorted(edge) for edge in edges if edge):
-        for other in others:
-            kept, gone = part_of[first], part_of[other]
-            part_of = [kept if part == gone else part for part in part_of]
-    for slot, entry in enumerate(sources.read):
-        if part_of[slot] != part_of[0]:
-            left = [entry.alias for entry, part in zip(sources.read, part_of) if part == part_of[0]]
-            raise sources.source.error(
-                "CARTESIAN", entry.at, left=", ".join(left), right=entry.alias
-            )
-
-
-def _all_optional(block: BoundBlock) -> Iterator[BoundOptional]:
-    for tables in block.optional:
-        yield tables
-        yield from _all_optional(tables.block)

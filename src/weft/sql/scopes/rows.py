@@ -9,8 +9,9 @@ from typing import Final
 
 from weft.algebra.condition import condition
 from weft.algebra.network.lookup import FOUND
+from weft.algebra.predicates.slots import names_in
 from weft.algebra.query import Field, quote
-from weft.algebra.scalar import Call, Expression, Ref, Scalar
+from weft.algebra.scalar import Call, Expression, Ref, Scalar, quoted_sql
 from weft.algebra.types import BOOLEAN, SqlType
 from weft.errors import SqlError
 from weft.sql.fallback import Unshared
@@ -205,14 +206,20 @@ def refusal(source: Source, node: SyntaxNode, problem: AnalysisProblem) -> SqlEr
     return source.error("INVALID_QUERY", node.start, detail=message)
 
 
-def where(parts: Sequence[tuple[Rows, SyntaxNode]]) -> Expression | None:
+def where(
+    parts: Sequence[tuple[Rows, SyntaxNode]], tests: Sequence[Scalar] = ()
+) -> Expression | None:
     """The bound form of WHERE clauses, of a query and of the subqueries it reads: their conjunction,
-    of which only `true` counts. None if there are none.
+    of which only `true` counts. None if there are none. `tests` are conditions that are bound already.
 
     Spark stops at the first conjunct that is false or NULL, so a conjunct that can raise is
     evaluated only behind those before it. A plain AND would evaluate it after a NULL.
     """
-    bound = [boolean(rows, node, "WHERE", opaque=True) for rows, node in parts]
+    tested = [
+        Expression(quoted_sql(test), BOOLEAN, tuple(sorted(names_in(test)))) for test in tests
+    ]
+    bound: list[tuple[Expression, Scalar | None]] = list(zip(tested, tests, strict=True))
+    bound += [boolean(rows, node, "WHERE", opaque=True) for rows, node in parts]
     if not bound:
         return None
     wholes = [whole for whole, _ in bound]
@@ -223,12 +230,13 @@ def where(parts: Sequence[tuple[Rows, SyntaxNode]]) -> Expression | None:
         whole_scalar = scalars[0] if len(scalars) == 1 else Call("and", tuple(scalars), BOOLEAN)
         canonical = condition(whole_scalar)
         return Expression(canonical.sql, BOOLEAN, columns, False, canonical)
-    conjuncts = [(rows, part) for rows, node in parts for part in _conjuncts(node)]
-    if len(conjuncts) == 1 or (len(wholes) == 1 and not can_raise):
+    conjuncts = [(rows, part) for rows, node in parts for part in conjunct_nodes(node)]
+    if len(conjuncts) + len(tested) == 1 or (len(wholes) == 1 and not can_raise):
         return wholes[0]
     if not can_raise:
         return Expression(" AND ".join(f"({whole.sql})" for whole in wholes), BOOLEAN, columns)
-    *before, sql = [rows.expression(part, "in WHERE").sql for rows, part in conjuncts]
+    texts = [test.sql for test in tested]
+    *before, sql = texts + [rows.expression(part, "in WHERE").sql for rows, part in conjuncts]
     for part in reversed(before):
         sql = f"CASE WHEN {part} THEN {sql} ELSE false END"
     return Expression(sql, BOOLEAN, columns, True)
@@ -245,7 +253,8 @@ def boolean(
     return whole, scalar
 
 
-def _conjuncts(node: SyntaxNode) -> list[SyntaxNode]:
+def conjunct_nodes(node: SyntaxNode) -> list[SyntaxNode]:
+    """The conditions that AND connects."""
     if isinstance(node, Binary) and node.operator == "and":
-        return [*_conjuncts(node.left), *_conjuncts(node.right)]
+        return [*conjunct_nodes(node.left), *conjunct_nodes(node.right)]
     return [node]

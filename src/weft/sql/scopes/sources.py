@@ -43,6 +43,7 @@ from weft.sql.scopes.scope import Column, Relation, Scope, base_columns
 from weft.sql.scopes.subqueries import mark
 from weft.sql.scopes.unions import Choices, Columns, Leaf, Leaves, Visible, with_definitions
 from weft.sql.typing.analyzer import Remembering
+from weft.sql.typing.coercion import Typed
 from weft.sql.typing.exact import Exact
 
 MOST_INPUTS: Final = 15
@@ -89,6 +90,8 @@ class Sources:
     choices: Choices | None = None
     """Which branches of unions are read; None: unions have no shared form."""
     unremoved: list[Unremoved] = field(default_factory=list)
+    marks: dict[int, Typed] = field(default_factory=dict)
+    """The truth values of subqueries in conditions that have been bound, by the identity of their nodes."""
     shown: frozenset[str] = frozenset()
     """The values of the result columns, as SQL over the inputs."""
 

@@ -48,6 +48,7 @@ def mark(
         compared = (_operand(node, outer), columns[0][0].value)
     tables = OptionalTables(slots, block, words, node.start, compared)
     sources.block.tables.append(tables)
+    sources.marks[id(node)] = tables.found
     return tables.found
 
 

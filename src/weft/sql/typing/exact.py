@@ -15,7 +15,8 @@ the types that Spark gives every step. The rules here are Spark's, and hold wher
 An interval of a day or more, and the difference of two timestamps, follow the calendar of the session's
 time zone; they are sums only in zones without daylight saving. Elsewhere Spark evaluates them.
 
-Integers are computed without overflow: where Spark would raise, the comparison is decided instead.
+Integers are computed without overflow: where Spark would raise, the comparison is decided instead. Where
+Spark evaluates what is bound (`overflow_raises`), they raise as they do in Spark.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Exact:
     """The rules of exact arithmetic in a session of this time zone, None if it is not known."""
 
     time_zone: str | None = None
+    overflow_raises: bool = False
 
     def interval(self, sql: str) -> Typed | None:
         """An INTERVAL literal of fixed length."""

@@ -143,7 +143,7 @@ class Typer:
     @property
     def _raises(self) -> bool:
         """Whether an integer that is too large raises."""
-        return self._ansi and self._exact is None
+        return self._ansi and (self._exact is None or self._exact.overflow_raises)
 
     def types(self, nodes: Sequence[SyntaxNode]) -> list[Typed]:
         return [self.type(node) for node in nodes]

@@ -1,4 +1,4 @@
-"""Binds a windowed aggregate: window, keys, predicate, aggregates, outputs.
+"""Binds a windowed aggregate: window, lookups in tables, keys, predicate, aggregates, outputs.
 
 The result is free of the text's spelling: queries that differ in case, spacing, quoting, qualification,
 in subqueries that only rename, or in names of equal aggregates have equal keys, predicates and
@@ -8,19 +8,31 @@ aggregates.
 from __future__ import annotations
 
 from weft.algebra import numbered
+from weft.algebra.network.lookup import Lookup
 from weft.algebra.plan import query_columns
 from weft.algebra.query import OutputColumn, Query, StreamSchema, quote
 from weft.algebra.scalar import Expression
 from weft.algebra.types import BIGINT, TIMESTAMP, is_key
 from weft.algebra.window import Window
 from weft.sql.fallback import Unshared
-from weft.sql.reading.syntax import FieldAccess, Function, Name, Number, Select, SyntaxNode
+from weft.sql.reading.syntax import (
+    BracketWindow,
+    FieldAccess,
+    FromPart,
+    Function,
+    Join,
+    Name,
+    Number,
+    Select,
+    SyntaxNode,
+)
 from weft.sql.scopes.names import output_name
 from weft.sql.scopes.projection import first_aggregate
 from weft.sql.scopes.rows import Rows, where
 from weft.sql.scopes.sources import Sources
 from weft.sql.typing.coercion import number
 from weft.sql.windowed.outputs import Outputs
+from weft.sql.windowed.tables import looked_up
 from weft.sql.windowed.windows import bracket_window, window_of
 
 
@@ -29,17 +41,26 @@ def windowed_query(name: str, query_id: str, select: Select, sources: Sources) -
     rows = sources.rows(select, {})
     stream = _only_stream(sources)
     rows.time = stream.time
+    bracket = _bracket(select.source, sources)
     if select.distinct_at is not None:
         raise Unshared(
             "SELECT DISTINCT with aggregates has no shared form",
             select.distinct_at,
             "GROUP BY the columns and a window instead",
         )
-    window, keys = _grouping(select, rows)
-    predicate = where([(condition.rows, condition.node) for condition in sources.conditions])
+    counts_rows = bracket is not None and bracket.rows
+    lookups: tuple[Lookup, ...] = ()
+    if sources.exact is None:
+        predicate = where([(condition.rows, condition.node) for condition in sources.conditions])
+    else:
+        if counts_rows:
+            at = bracket.at if bracket is not None else 0
+            raise Unshared("a window of rows beside tables has no shared form", at)
+        found = looked_up(sources, rows, stream)
+        rows, lookups, predicate = found.rows, found.lookups, found.predicate
     if predicate is not None and predicate.sql == "true":
         predicate = None
-    counts_rows = select.bracket is not None and select.bracket.rows
+    window, keys = _grouping(select, bracket, rows)
     outputs = Outputs(rows, window, keys, counts_rows)
     columns: list[OutputColumn] = []
     taken: set[str] = set()
@@ -67,25 +88,43 @@ def windowed_query(name: str, query_id: str, select: Select, sources: Sources) -
         having,
         tuple(columns),
         BIGINT if counts_rows else TIMESTAMP,
+        lookups=lookups,
     )
     problem = numbered.problem(stream, query_columns(query)) if counts_rows else None
-    if problem is not None and select.bracket is not None:
-        raise rows.source.error("UNSUPPORTED", select.bracket.at, detail=problem)
+    if problem is not None and bracket is not None:
+        raise rows.source.error("UNSUPPORTED", bracket.at, detail=problem)
     return query
 
 
 def _only_stream(sources: Sources) -> StreamSchema:
-    """The stream that the query reads, if it reads nothing else."""
-    first, *others = sources.read
+    """The stream that the query reads, beside tables at most."""
+    read = [entry for entry in sources.read if sources.inputs.find_table(entry.relation) is None]
+    first, *others = read or sources.read[:1]
     if others:
-        raise Unshared("a windowed aggregate over a join has no shared form yet", others[0].at)
+        reason = "a windowed aggregate over a join of streams has no shared form yet"
+        raise Unshared(reason, others[0].at)
     return sources.inputs.stream(sources.source, first.relation, first.at)
 
 
-def _grouping(select: Select, rows: Rows) -> tuple[Window, tuple[Expression, ...]]:
+def _bracket(part: FromPart, sources: Sources) -> BracketWindow | None:
+    """The window in brackets, which stands behind the stream."""
+    if isinstance(part, Join):
+        left, right = _bracket(part.left, sources), _bracket(part.right, sources)
+        if left is not None and right is not None:
+            raise sources.source.error("SEVERAL_WINDOWS", right.at)
+        return left or right
+    if part.bracket is not None and sources.inputs.find_table(part.name) is not None:
+        detail = f"'{part.name}' is a table, and has no windows"
+        raise sources.source.error("BAD_WINDOW", part.bracket.at, detail=detail)
+    return part.bracket
+
+
+def _grouping(
+    select: Select, bracket: BracketWindow | None, rows: Rows
+) -> tuple[Window, tuple[Expression, ...]]:
     windows: list[tuple[Window, int]] = []
-    if select.bracket is not None:
-        windows.append((bracket_window(select.bracket), select.bracket.at))
+    if bracket is not None:
+        windows.append((bracket_window(bracket), bracket.at))
     keys: dict[str, Expression] = {}
     for written in select.group:
         node = _group_node(written, select, rows)
@@ -104,7 +143,7 @@ def _grouping(select: Select, rows: Rows) -> tuple[Window, tuple[Expression, ...
             raise Unshared(f"grouping by a {key.type} has no shared form", written.start)
         keys.setdefault(key.sql, key)
     for window, at in windows[1:]:
-        if window != windows[0][0] or select.bracket is not None:
+        if window != windows[0][0] or bracket is not None:
             raise rows.source.error("SEVERAL_WINDOWS", at)
     if not windows:
         raise _no_window(select, rows, keys)

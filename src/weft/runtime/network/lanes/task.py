@@ -35,7 +35,7 @@ from weft.runtime.network.lanes.bucket_files import InputPieces, input_key, tabl
 from weft.runtime.network.lanes.node_rows import NodeRows
 from weft.runtime.network.lanes.results import MEMORY, ShownRows
 from weft.runtime.network.lanes.stage import Stage, decoded
-from weft.runtime.network.tables import absent_bits
+from weft.runtime.tables import absent_bits
 from weft.runtime.tasks import Output
 
 _LARGE_HASHES = 1 << 16
