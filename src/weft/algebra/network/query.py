@@ -44,6 +44,9 @@ class JoinQuery:
     predicates: PredicateSet
     columns: tuple[OutputColumn, ...]
     distinct: bool = False
+    members: tuple[str, ...] = ()
+    """The windowed aggregates over its rows. If there are any, its rows are no results: they are published as
+    the derived stream of its name (`weft.algebra.network.derived`)."""
 
     @cached_property
     def output_names(self) -> frozenset[str]:

@@ -7,6 +7,8 @@ aggregates.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from weft.algebra import numbered
 from weft.algebra.plan import query_columns
 from weft.algebra.query import OutputColumn, Query, StreamSchema, quote
@@ -24,11 +26,27 @@ from weft.sql.windowed.outputs import Outputs
 from weft.sql.windowed.windows import bracket_window, window_of
 
 
+class ReadsJoin(Unshared):
+    """The query reads more than one stream: it may be one over a derived stream."""
+
+
 def windowed_query(name: str, query_id: str, select: Select, sources: Sources) -> Query:
-    """The bound form of a SELECT that groups by a window."""
+    """The bound form of a SELECT over one stream that groups by a window."""
     rows = sources.rows(select, {})
     stream = _only_stream(sources)
     rows.time = stream.time
+    query = grouped(name, query_id, select, rows, stream.name)
+    predicate = where([(condition.rows, condition.node) for condition in sources.conditions])
+    if predicate is not None and predicate.sql != "true":
+        query = replace(query, predicate=predicate)
+    problem = numbered.problem(stream, query_columns(query)) if query.counts_rows else None
+    if problem is not None and select.bracket is not None:
+        raise rows.source.error("UNSUPPORTED", select.bracket.at, detail=problem)
+    return query
+
+
+def grouped(name: str, query_id: str, select: Select, rows: Rows, stream: str) -> Query:
+    """Window, keys, aggregates and outputs of a SELECT, over all rows of a stream."""
     if select.distinct_at is not None:
         raise Unshared(
             "SELECT DISTINCT with aggregates has no shared form",
@@ -36,9 +54,6 @@ def windowed_query(name: str, query_id: str, select: Select, sources: Sources) -
             "GROUP BY the columns and a window instead",
         )
     window, keys = _grouping(select, rows)
-    predicate = where([(condition.rows, condition.node) for condition in sources.conditions])
-    if predicate is not None and predicate.sql == "true":
-        predicate = None
     counts_rows = select.bracket is not None and select.bracket.rows
     outputs = Outputs(rows, window, keys, counts_rows)
     columns: list[OutputColumn] = []
@@ -55,30 +70,26 @@ def windowed_query(name: str, query_id: str, select: Select, sources: Sources) -
         taken.add(label.lower())
         columns.append(OutputColumn(label, type_, value))
     having = None if select.having is None else outputs.having(select.having)
-    query = Query(
+    return Query(
         query_id,
         name,
         rows.source.text,
-        numbered.numbered_name(stream.name) if counts_rows else stream.name,
+        numbered.numbered_name(stream) if counts_rows else stream,
         window,
         keys,
-        predicate,
+        None,
         tuple(outputs.aggregates),
         having,
         tuple(columns),
         BIGINT if counts_rows else TIMESTAMP,
     )
-    problem = numbered.problem(stream, query_columns(query)) if counts_rows else None
-    if problem is not None and select.bracket is not None:
-        raise rows.source.error("UNSUPPORTED", select.bracket.at, detail=problem)
-    return query
 
 
 def _only_stream(sources: Sources) -> StreamSchema:
     """The stream that the query reads, if it reads nothing else."""
     first, *others = sources.read
     if others:
-        raise Unshared("a windowed aggregate over a join has no shared form yet", others[0].at)
+        raise ReadsJoin("a windowed aggregate over a join has no shared form yet", others[0].at)
     return sources.inputs.stream(sources.source, first.relation, first.at)
 
 
@@ -88,7 +99,7 @@ def _grouping(select: Select, rows: Rows) -> tuple[Window, tuple[Expression, ...
         windows.append((bracket_window(select.bracket), select.bracket.at))
     keys: dict[str, Expression] = {}
     for written in select.group:
-        node = _group_node(written, select, rows)
+        node = group_node(written, select, rows)
         if isinstance(node, Function) and node.name == "window":
             windows.append((window_of(node, rows), written.start))
             continue
@@ -111,7 +122,7 @@ def _grouping(select: Select, rows: Rows) -> tuple[Window, tuple[Expression, ...
     return windows[0][0], tuple(keys.values())
 
 
-def _group_node(node: SyntaxNode, select: Select, rows: Rows) -> SyntaxNode:
+def group_node(node: SyntaxNode, select: Select, rows: Rows) -> SyntaxNode:
     """The expression that an ordinal or an alias in GROUP BY stands for."""
     if isinstance(node, Number):
         _, position = number(node.text)
