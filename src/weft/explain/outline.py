@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal as OneOf
 
 from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
+from weft.algebra.network.derived import DerivedQuery
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.nodes.reads import distinct_node, partials, presence
@@ -177,6 +178,12 @@ class StreamView:
     @property
     def name(self) -> str:
         return self.plan.stream.name
+
+    @property
+    def join(self) -> str:
+        """Of a derived stream: what it is. Else empty."""
+        derived = (query for query in self.plan.queries if isinstance(query, DerivedQuery))
+        return next((query.derived.described for query in derived), "")
 
     @property
     def axis(self) -> Axis:

@@ -2,7 +2,8 @@
 
 The name is a digest of what the join is: its inputs, its conditions and the input whose event time the
 windows are over. So queries that differ only in what they aggregate have the same derived stream. Its columns
-are those of the join, `slot.column`; it has those that its queries read.
+are those that its queries read of the join, called `relation.column`; of a second input of the same relation
+`relation#2.column`.
 
 Time. Let t_s be the event time that the windows are over, and t_o that of another stream of the join. The
 network admits a row only if its event time is above the watermark W of the step before. A new row of the join
@@ -27,7 +28,7 @@ from typing import Final
 from weft.algebra import codec
 from weft.algebra.network.query import JoinInput, JoinQuery
 from weft.algebra.predicates import PredicateSet
-from weft.algebra.predicates.slots import column_name
+from weft.algebra.predicates.slots import column_name, plain_name, slot_of
 from weft.algebra.predicates.time_bounds import time_bounds
 from weft.algebra.query import Field, OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Ref
@@ -55,8 +56,24 @@ class DerivedStream:
         return _PREFIX + codec.digest((sources, self.predicates, self.times, self.slot), 16)
 
     @cached_property
+    def _labels(self) -> tuple[str, ...]:
+        """What the names of each input's columns begin with, up to the first dot."""
+        relations = [entry.relation.replace(".", "_") for entry in self.inputs]
+        before = [relations[:slot].count(name) for slot, name in enumerate(relations)]
+        return tuple(f"{name}#{n + 1}" if n else name for name, n in zip(relations, before))
+
+    def column(self, name: str) -> str:
+        """The stream's name for a column of the join, `slot.column`."""
+        return f"{self._labels[slot_of(name)]}.{plain_name(name)}"
+
+    def _of_join(self, column: str) -> str:
+        """The join's name for a column of the stream."""
+        label, name = column.split(".", 1)
+        return column_name(self._labels.index(label), name)
+
+    @cached_property
     def time(self) -> str:
-        return column_name(self.slot, self.times[self.slot])
+        return self.column(column_name(self.slot, self.times[self.slot]))
 
     @cached_property
     def _bounds(self) -> Mapping[tuple[int, int], int]:
@@ -111,7 +128,10 @@ class DerivedStream:
 
     def join(self, query_id: str, name: str, fields: Collection[Field]) -> JoinQuery:
         """The join as a query of the network that gives these columns."""
-        columns = tuple(OutputColumn(f.name, f.type, Ref(f.name, f.type)) for f in fields)
+        columns = tuple(
+            OutputColumn(read.name, read.type, Ref(self._of_join(read.name), read.type))
+            for read in fields
+        )
         return JoinQuery(query_id, name, "", self.inputs, self.predicates, columns)
 
 

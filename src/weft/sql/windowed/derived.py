@@ -103,7 +103,7 @@ def _canonical(inputs: Inputs, joined: Folded, time: str) -> tuple[DerivedStream
         tuple(_event_time(inputs, entry.relation) for _, entry in ordered),
         order[slot],
     )
-    return stream, lambda name: moved_name(joined.rename(name), order)
+    return stream, lambda name: stream.column(moved_name(joined.rename(name), order))
 
 
 def _fields(sources: Sources, names: set[str], rename: Rename) -> tuple[Field, ...]:
