@@ -99,6 +99,20 @@ def rows(relation: str, keys: Sequence[int], second: int, step: int = 0) -> pa.T
     )
 
 
+def test_history_stays_when_another_query_comes(tmp_path: Path) -> None:
+    """The join keeps its nodes: rows that it had joined before meet new ones."""
+    old, new = over(JOIN, "old@1", NARROW), over(JOIN, "new@2", WIDE)
+    for place in ("start", "end"):
+        first = {"a": rows("a", [1], 10), "b": rows("b", [1], 11)}
+        if place == "end":
+            first = {"a": rows("a", [1], 14), "b": rows("b", [1], 11)}
+        run = EngineRun(tmp_path / place, [Published((old,))], plan=GeneratedPlans())
+        run.step(first, 0, registered=1)
+        run.use([Published((old, new))])
+        run.step({"a": rows("a", [1], 14 if place == "start" else 10)}, 0, registered=2)
+        assert published(run).total() == 1, place
+
+
 def test_what_a_query_has_not_seen_is_known(tmp_path: Path) -> None:
     """Rows from before it was in the plan, and rows of steps that were published without it."""
     old, new = over(JOIN, "old@1", NARROW), over(JOIN, "new@2", NARROW)
