@@ -275,3 +275,8 @@ def test_queries_over_a_join_come_and_go(streams: Streams) -> None:
             again = w.query("again").complete_from
             assert again == START + 93 * SECOND + 1  # the row after it has no time
             streams.check(w, {"again": first}, again)
+        w.drop("again")
+        assert w._log(name).last().state != ()
+        run_now(w)
+        assert published(streams) == []
+        assert w._log(name).last().state == ()

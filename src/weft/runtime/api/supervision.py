@@ -60,6 +60,8 @@ class Supervisor:
         self._synced: Sequence[QueryRecord] | None = None
         self._derived: dict[str, FollowerRun] = {}
         """The runs of the derived streams, by name."""
+        self._without_queries: set[str] = set()
+        """Those of them that were put together without queries, only to let go what is left."""
 
     @property
     def running(self) -> bool:
@@ -126,6 +128,7 @@ class Supervisor:
         if assembled:
             run.add_follower(joins)
         self._derived = {}
+        self._without_queries = {f.name for f in over_joins} - {*self._registry.derived}
         for follower in over_joins:
             self._follow_join(run, follower, joins)
         self.sync()
@@ -158,10 +161,13 @@ class Supervisor:
         registered = self._registry.derived if self._derived else ()
         for name, derived in list(self._derived.items()):
             if name not in registered and derived.resting:
-                run.remove_follower(derived)
-                del self._derived[name]
-                assert network.stepper.publisher is not None
-                network.stepper.publisher.remove(name)
+                self._end_derived(run, name, network)
+
+    def _end_derived(self, run: Run, name: str, network: Follower) -> None:
+        run.remove_follower(self._derived.pop(name))
+        self._without_queries.discard(name)
+        assert network.stepper.publisher is not None
+        network.stepper.publisher.remove(name)
 
     def sync(self) -> None:
         """Start and stop streams, derived streams and plain queries as queries are registered and
@@ -185,6 +191,8 @@ class Supervisor:
                 if not begun.joins.started:
                     run.add_follower(begun.joins)
             for name in self._registry.derived:
+                if name in self._without_queries:
+                    self._end_derived(run, name, begun.network)
                 if name not in self._derived:
                     follower = self._assembly.derived(
                         name, begun.lease, begun.sink, run, begun.network
