@@ -277,6 +277,7 @@ def test_queries_over_a_join_come_and_go(streams: Streams) -> None:
             streams.check(w, {"again": first}, again)
         w.drop("again")
         assert w._log(name).last().state != ()
+        streams.add(range(140, 150))
         run_now(w)
         assert published(streams) == []
         assert w._log(name).last().state == ()
