@@ -216,7 +216,7 @@ class Follower:
                 watermark_before=before,
                 watermark=max(before, min(reached)) if complete else before,
                 settings=session_settings(work.spark),
-                publications=publisher.names if publisher is not None else (),
+                publications=publisher.wanted if publisher is not None else (),
                 inputs=positions,
             )
 

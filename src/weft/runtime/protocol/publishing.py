@@ -97,6 +97,12 @@ class Publisher:
         """What can be published."""
         return tuple(consumer.publication.name for consumer in self._consumers)
 
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """What the next step publishes."""
+        publications = [consumer.publication for consumer in self._consumers]
+        return tuple(publication.name for publication in publications if publication.wanted)
+
     def editions(self) -> dict[str, Edition]:
         """For whom the next step publishes, by publication."""
         return {

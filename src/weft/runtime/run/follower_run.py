@@ -86,16 +86,24 @@ class FollowerRun:
         while not self._stopping.is_set() and self.error is None:
             ended = bool(self._streams) and not any(s.is_active for s in self._streams)
             if not self._advance():
-                if ended and not self._follower.waiting:
+                if ended and not self._waiting():
                     return
                 self._stopping.wait(_POLL_SECONDS)
 
     def _waits(self) -> bool:
         """Whether there is more to consume once its own followers have caught up; waits a little."""
-        more = self._follower.waiting and self.is_active and not self._stopping.is_set()
+        more = self.is_active and not self._stopping.is_set() and self._waiting()
         if more:
             time.sleep(_POLL_SECONDS)
         return more
+
+    def _waiting(self) -> bool:
+        """Whether its own followers lag too far behind; an error ends it."""
+        try:
+            return self._follower.waiting
+        except BaseException as error:
+            self.error = error
+            return False
 
     @cached_property
     def _session(self) -> SparkSession:
