@@ -20,7 +20,8 @@ STREAM = StreamSchema("bids", (Field("ts", "timestamp"),), "ts", 10)
 
 def test_names_are_part_of_the_format() -> None:
     """A name that is missing here makes older checkpoints unreadable: it may only be added."""
-    names = """aggregate associative bound call condition cut edges expression feed field
+    names = """aggregate associative bound call condition cut derived-query derived-stream edges
+    expression feed field
     fragments invertible join-input join-query linear literal literal-predicate lookup
     membership network network-node node opaque or-predicate output partial partner plan predicate-set
     query ref retired selection set-query sharing signature stream values weave-group window"""

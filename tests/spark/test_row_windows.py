@@ -32,7 +32,7 @@ from weft.algebra.query import Field, StreamSchema
 from weft.runtime.checkpoint.commits import Intent
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
-from weft.runtime.protocol.publishing import Consumer, Publisher
+from weft.runtime.protocol.publishing import Publisher
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.rows import engine as rows_engine
 from weft.runtime.rows.numbering import Numbering
@@ -198,7 +198,7 @@ def test_numbers_are_in_order_over_many_files_and_row_groups(
     work = StepWork(0, "data", own, frame)
     intent = Intent(0, 1, before, now, {}, publications=(publication.name,))
     try:
-        Publisher(stream, [Consumer(publication, lambda: None)], 3).write(work, intent)
+        Publisher(stream, rows=[publication], tasks=3).write(work, intent)
         files = work.published
         found, count = numbering.number(own, files, before, now, 100, ["k", "a"], "one")
     finally:

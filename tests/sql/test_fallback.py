@@ -59,7 +59,10 @@ WINDOW = "GROUP BY window(ts, '1 hour')"
         ("SELECT price FROM bids WHERE 1 / d > 2", "a condition in WHERE may raise"),
         ("SELECT price FROM bids JOIN people ON name = channel", "a join with a table"),
         ("SELECT price FROM people, bids", "a join with a table"),
-        ("SELECT count(*) FROM bids a, bids b " + WINDOW, "a windowed aggregate over a join"),
+        (
+            "SELECT count(*) FROM bids a JOIN bids b ON a.d = b.d GROUP BY window(a.ts, '1 hour')",
+            "a windowed aggregate over a join without bounds on event times",
+        ),
         ("SELECT a.price FROM bids a LEFT OUTER JOIN bids b ON a.d = b.d", "LEFT JOIN has no"),
         ("SELECT a.price FROM bids a LEFT JOIN bids b ON a.d = b.d", "LEFT JOIN"),
         ("SELECT price FROM (SELECT count(*) AS price FROM bids)", "groups or aggregates"),

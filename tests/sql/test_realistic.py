@@ -171,7 +171,7 @@ ALONE = {
     """SELECT id FROM payments WHERE country IN (SELECT country FROM logins)
        OR amount > 100""": "IN (SELECT …)",
     """SELECT carrier, count(*) AS n FROM orders o JOIN shipments s ON o.id = s.order_id
-       GROUP BY window(ordered, '1 hour'), carrier""": "a windowed aggregate over a join of streams",
+       GROUP BY window(ordered, '1 hour'), carrier""": "a windowed aggregate over a join without bounds",
     "SELECT id FROM orders WHERE note RLIKE '^VIP'": "a condition in WHERE may raise",
     "SELECT id FROM orders WHERE total / customer > 3": "a condition in WHERE may raise",
     "SELECT id FROM orders WHERE ordered > now() - INTERVAL 1 HOUR": "now may change",

@@ -116,7 +116,7 @@ def test_a_window_in_brackets_stands_behind_the_stream() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (f"{INNER} JOIN packets q ON q.size = b.price", "a join of streams"),
+        (f"{INNER} JOIN packets q ON q.size = b.price", "a join without bounds on event times"),
         ("bids FULL JOIN people ON channel = name", "FULL JOIN"),
         (f"{LEFT} AND 10 / age > 3", "may raise an error"),
         ("bids JOIN (SELECT DISTINCT name FROM people) p ON channel = name", "SELECT DISTINCT"),

@@ -163,7 +163,7 @@ class EngineRun:
             epoch=1,
             plan_version=0,
             watermark=watermark,
-            max_event_time=None,
+            max_event_time=_latest(last, rows),
             settings=SETTINGS,
             published=tuple(published),
             publications=(NETWORK,),
@@ -221,6 +221,12 @@ class EngineRun:
                 new = counted(chosen.drop_columns(["query"]))
                 results[query] = results.get(query, Counter()) + new
         return results
+
+
+def _latest(last: Commit | None, rows: pa.Table) -> int | None:
+    """The latest event time of all rows so far."""
+    times = [pc.max(rows.column(TIME)).as_py(), last.max_event_time if last else None]
+    return max((time for time in times if time is not None), default=None)
 
 
 def _origin(intent: Intent) -> Origin:

@@ -12,6 +12,7 @@ from typing import Final
 from weft.algebra import codec
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.condition import Bound, Condition, Selection, Values
+from weft.algebra.network.derived import DerivedQuery, DerivedStream
 from weft.algebra.network.lookup import Lookup
 from weft.algebra.network.plan import Feed, NetworkNode, NetworkPlan
 from weft.algebra.network.query import JoinInput, JoinQuery, Partner
@@ -71,6 +72,8 @@ NAMES: Final[tuple[tuple[str, type], ...]] = (
     ("network-node", NetworkNode),
     ("feed", Feed),
     ("set-query", SetQuery),
+    ("derived-stream", DerivedStream),
+    ("derived-query", DerivedQuery),
 )
 
 for _name, _class in NAMES:

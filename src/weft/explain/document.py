@@ -55,6 +55,7 @@ def _part(outline: Outline, name: str) -> dict[str, Any]:
     return body | {
         "status": "shared",
         "stream": stream.name,
+        **({"join": stream.join} if stream.join else {}),
         **_query(stream, query),
         "node_details": [_node(node, stream.axis) for node in stream.nodes_of(query)],
         "group_details": _group(group) if group else None,
@@ -77,6 +78,8 @@ def _stream(stream: StreamView) -> dict[str, Any]:
         "sharing": {**asdict(stream.plan.sharing), "passes": list(stream.plan.sharing.passes)},
         "seconds_per_second": {**asdict(stream.seconds), "total": stream.seconds.total},
     }
+    if stream.join:
+        body["join"] = stream.join
     if stream.measured is not None:
         body["measured"] = _measured(stream, stream.measured)
     if stream.statistics is not None:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal as OneOf
 
 from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
+from weft.algebra.network.derived import DerivedQuery
 from weft.algebra.network.lookup import Lookup, tables_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.sets import NetworkQuery
@@ -190,6 +191,12 @@ class StreamView:
     @property
     def name(self) -> str:
         return self.plan.stream.name
+
+    @property
+    def join(self) -> str:
+        """Of a derived stream: what it is. Else empty."""
+        derived = (query for query in self.plan.queries if isinstance(query, DerivedQuery))
+        return next((query.derived.described for query in derived), "")
 
     @property
     def axis(self) -> Axis:

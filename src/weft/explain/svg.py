@@ -230,8 +230,8 @@ def _source(canvas: Canvas, stream: StreamView, centre: float) -> None:
     height = 118
     shade = Shade("#1e293b", "#f8fafc")
     with canvas.box(_STREAM[0], centre - height / 2, _STREAM[1], height, shade) as box:
-        box.title = ", ".join(columns)
-        box.line(stream.name, bold=True, size=16)
+        box.title = f"{stream.join}: {', '.join(columns)}" if stream.join else ", ".join(columns)
+        box.line(stream.join.removeprefix("the ") or stream.name, bold=True, size=16)
         box.line(counted(len(stream.plan.queries), "query", "queries"))
         box.line(f"reads {counted(len(columns), 'column')} once")
         behind = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from weft.algebra.numbered import source_name
 from weft.algebra.plan import Fragments
-from weft.algebra.query import Query, StreamSchema
+from weft.algebra.query import Query
 from weft.explain.axis import Axis
 from weft.explain.network.lookups import lookup_lines
 from weft.explain.network.text import network_lines, query_lines, summary_lines
@@ -86,16 +86,16 @@ def query_text(outline: Outline, name: str) -> str:
 
 def _head(stream: StreamView) -> str:
     queries = counted(len(stream.plan.queries), "query", "queries")
-    return f"stream {stream.name}: {queries}"
+    join = f", {stream.join}" if stream.join else ""
+    return f"stream {stream.name}{join}: {queries}"
 
 
 def _stream(stream: StreamView) -> Iterator[str]:
-    schema = stream.plan.stream
     columns = stream.plan.columns
     read = f"one scan of {counted(len(columns), 'column')}: {some(columns, _COLUMNS)}"
     yield from wrapped(f"{_head(stream)}, {read}", "", 4)
     version = f", plan version {stream.plan.version}" if stream.plan.version else ""
-    yield f"    {_time(schema)}{version}"
+    yield f"    {_time(stream)}{version}"
     for node in stream.nodes:
         yield ""
         yield from _node(node, stream.axis)
@@ -112,9 +112,15 @@ def _stream(stream: StreamView) -> Iterator[str]:
         yield from _measured(stream, stream.measured)
 
 
-def _time(schema: StreamSchema) -> str:
+def _time(stream: StreamView) -> str:
+    schema = stream.plan.stream
     if schema.counts_rows:
         return f"rows of {source_name(schema.name)}, numbered in the order of event time"
+    if stream.join:
+        behind = (
+            f"{duration(schema.delay)} behind the network's" if schema.delay else "the network's"
+        )
+        return f"event time {schema.time}, watermark {behind}"
     return f"event time {schema.time}, watermark {duration(schema.delay)} behind"
 
 
@@ -289,7 +295,8 @@ def _query(stream: StreamView, query: Query) -> Iterator[str]:
     version = f", plan version {plan.version}" if plan.version else ""
     yield f"query {query.name} (shared{version})"
     axis = stream.axis
-    yield from item("stream", f"{schema.name}, {_time(schema)}")
+    source = f"{schema.name}, {stream.join}" if stream.join else schema.name
+    yield from item("stream", f"{source}, {_time(stream)}")
     windows = figure(query.window.overlap)
     yield from item("window", f"{axis.window(query.window)}: a row is in {windows} of them")
     for number, (words, table) in enumerate(lookup_lines(query.lookups)):

@@ -18,7 +18,7 @@ _UNITS = (
     (1_000, "ms"),
 )
 _QUOTED = re.compile(
-    r"'(?:\\.|[^'\\])*'|`(?P<name>[A-Za-z_]\w*)`|`[^`]*`|(?<![\w.])(?P<number>-?\d+)[LSY]\b"
+    r"'(?:\\.|[^'\\])*'|`(?P<name>[A-Za-z_]\w*(?:#\d+)?(?:\.[A-Za-z_]\w*)?)`|`[^`]*`|(?<![\w.])(?P<number>-?\d+)[LSY]\b"
 )
 _NAME = re.compile(r"'(?:\\.|[^'\\])*'|\b(?P<name>[ak]\d+|window_start|window_end)\b")
 
@@ -142,6 +142,11 @@ def readable(sql: str) -> str:
 
     >>> readable("((`price` >= 10) AND (`a b` = '`x`'))")
     "(price >= 10) AND (`a b` = '`x`')"
+
+    The columns of derived streams have the names of their relations in front.
+
+    >>> readable("sum(`calls#2.minutes`)")
+    'sum(calls#2.minutes)'
     """
     text = _QUOTED.sub(lambda match: match["name"] or match["number"] or match[0], sql)
     while text.startswith("(") and _closing(text) == len(text) - 1:

@@ -63,6 +63,9 @@ class JoinQuery:
     distinct: bool = False
     partner: Partner | None = None
     """If there is one, only rows with or without a match in it count."""
+    members: tuple[str, ...] = ()
+    """The windowed aggregates over its rows. If there are any, its rows are no results: they are published as
+    the derived stream of its name (`weft.algebra.network.derived`)."""
 
     @property
     def every_input(self) -> tuple[JoinInput, ...]:

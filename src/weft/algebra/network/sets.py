@@ -34,6 +34,11 @@ class SetQuery:
             object.__setattr__(self, "branches", named)
 
     @property
+    def members(self) -> tuple[str, ...]:
+        """No windowed aggregates run over a union."""
+        return ()
+
+    @property
     def inputs(self) -> tuple[JoinInput, ...]:
         return tuple(entry for branch in self.branches for entry in branch.inputs)
 

@@ -21,6 +21,7 @@ from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.checkpoint.identity import open_checkpoint
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.derived.leftovers import derived_logs
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.stats import StreamStatistics
 
@@ -48,13 +49,13 @@ class Recorded:
         return self._logs[stream]
 
     def commits(self) -> Iterator[tuple[StreamLog, Commit]]:
-        """The last commit of every stream, and of its row windows, that has one. The network of join
-        queries is apart."""
-        for stream in self.project.streams:
-            for name in (stream.name, numbered_name(stream.name)):
-                last = self.log(name).last()
-                if last is not None:
-                    yield self.log(name), last
+        """The last commit of every stream, of its row windows, and of the derived streams, that has one.
+        The network of join queries is apart."""
+        names = [name for s in self.project.streams for name in (s.name, numbered_name(s.name))]
+        for name in (*names, *derived_logs(self.storage)):
+            last = self.log(name).last()
+            if last is not None:
+                yield self.log(name), last
 
     def plans(self) -> list[SharedPlan]:
         """The plans of windowed aggregates that ran last."""

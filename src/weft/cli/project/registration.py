@@ -16,6 +16,7 @@ from pathlib import Path
 import typer
 
 from weft.algebra.network.bounds import warning
+from weft.algebra.network.derived import DerivedQuery
 from weft.algebra.network.sets import NetworkQuery
 from weft.catalog.store import ACTIVE, QueryRecord, check_name
 from weft.cli.completing import Folder, query_names
@@ -53,6 +54,8 @@ def register(
     bound = None if record is None else bound_unaided(record, project, name, sql, query_id=name)
     if record is not None and bound is not None:
         detail = warning(bound, record.schemas()) if isinstance(bound, NetworkQuery) else ""
+        if isinstance(bound, DerivedQuery):
+            detail = f"over {bound.derived.described}"
         with _written(project, name, sql, existing, record.live):
             record.catalog.add_query(name, sql, ACTIVE, detail)
     else:

@@ -37,6 +37,12 @@ def with_queries(
         network.release_unused()
         network.put_streams(streams)
         network.put_looked_up([*plan.queries, *queries])
+        replaced = _replaced(plan, queries, dropped)
+        for query, before in replaced:
+            feed = plan.feed_by_query[before]
+            network.feed(query, feed.node, feed.slots)
+        taken_over = {query.id for query, _ in replaced}
+        queries = [query for query in queries if query.id not in taken_over]
         for query_id in dropped:
             network.drop(query_id)
     for start in range(0, len(queries), _TOGETHER):
@@ -46,6 +52,18 @@ def with_queries(
     changed = network.frozen()
     index.settle(changed)
     return changed
+
+
+def _replaced(
+    plan: NetworkPlan, queries: Sequence[NetworkQuery], dropped: Collection[str]
+) -> list[tuple[NetworkQuery, str]]:
+    """The joins that are published for other queries than before, with the ids of those that they replace.
+    They take over the nodes, and with them the history."""
+    old = [plan.query_by_id[query_id] for query_id in dropped]
+    before = {query.name: query.id for query in old if query.members}
+    return [
+        (query, before[query.name]) for query in queries if query.members and query.name in before
+    ]
 
 
 def added(

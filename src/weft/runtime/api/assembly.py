@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import numbered
 from weft.algebra.plan import query_columns
@@ -24,6 +25,8 @@ from weft.runtime.checkpoint.identity import Identity
 from weft.runtime.checkpoint.lease import Lease
 from weft.runtime.checkpoint.log import Plan, StreamLog
 from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.derived.engine import DerivedEngine, Membership
+from weft.runtime.derived.publication import DerivedPublication
 from weft.runtime.fallbacks.log import remove_dropped
 from weft.runtime.fallbacks.run import FallbackRun, fallback_run
 from weft.runtime.network.engine import LOG as NETWORK_LOG
@@ -31,11 +34,12 @@ from weft.runtime.network.engine import NetworkEngine
 from weft.runtime.network.lanes.computing import Lanes, on_spark
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NetworkPublication
+from weft.runtime.network.unseen import UNSEEN
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.protocol.follower import Follower, InputLog
 from weft.runtime.protocol.leader import Leader
-from weft.runtime.protocol.publishing import Consumer, Publisher
+from weft.runtime.protocol.publishing import Consumer, Publisher, RowPublication
 from weft.runtime.protocol.step import Hooks
 from weft.runtime.protocol.stepper import Stepper
 from weft.runtime.queries.registry import Registry
@@ -132,10 +136,55 @@ class Assembly:
         log = self._log(NETWORK_LOG)
         index = self._catalog.network()
         planner = NetworkPlanner(log, lambda: self._registry.schemas, index, Options())
-        queries = self._at_a_step(self._registry.joins)
+        publisher = Publisher(log)
+        queries = self._at_a_step(lambda: self._registry.network(publisher.names))
         lanes = Lanes(self._identity.lanes, self._settings, around.sink, on_spark)
         engine = NetworkEngine(log, self._log, queries, planner, around.tables, lanes)
-        return Follower(self._stepper(log, engine, around))
+        stepper = self._stepper(log, engine, around, publisher)
+        return Follower(stepper, most_unconsumed=self._settings.most_unconsumed)
+
+    def derived(self, name: str, around: Shared, network: Follower) -> Follower:
+        """The follower of the network that runs the windowed aggregates over one join. From now on
+        the network publishes for it."""
+        publisher = network.stepper.publisher
+        assert publisher is not None
+
+        def queries() -> list[Query]:
+            return self._registry.shared(name)
+
+        def unseen() -> Mapping[str, Mapping[str, int]]:
+            return network.last.engine.get(UNSEEN, {}) if network.last is not None else {}
+
+        log = self._log(name)
+        members, schema = Membership(queries, unseen), self._derived_schema(log)
+        settings, sampling = self._settings, Sampling(every=0)
+        planner = Planner(log, schema, settings, sampling, members.complete_from)
+        windows = self._windows(log, settings, around, members.queries, sampling, planner)
+        engine = DerivedEngine(windows, members, log, network.stepper.log)
+        stepper = self._stepper(log, engine, around)
+        publication = DerivedPublication(name, lambda: bool(queries()))
+        consumer = Consumer(publication, lambda: stepper.last)
+        publisher.add(consumer)
+        source = InputLog(
+            network.stepper.log,
+            lambda: network.last,
+            publisher.clean,
+            lambda: publisher.published_for(consumer),
+            lambda: publication.wanted,
+            delay=schema.delay,
+        )
+        return Follower(stepper, [source])
+
+    def _derived_schema(self, log: StreamLog) -> StreamSchema:
+        """A derived stream as its queries see it, or as it ran last."""
+        queries = self._registry.shared(log.stream)
+        derived = [query for query in queries if isinstance(query, DerivedQuery)]
+        if derived:
+            return schema_of(derived)
+        last = log.last()
+        if last is not None:
+            return log.plan(last.plan_version).stream
+        return StreamSchema(log.stream, (), "", 0)
 
     def steppers(self, name: str, around: Shared, network: Follower) -> Assembled:
         """The stream's own stepper, that of its row windows, and what the network follows."""
@@ -164,8 +213,11 @@ class Assembly:
             Consumer(publication, lambda: rows_stepper.last),
             Consumer(for_joins, lambda: network.last),
         ]
-        publisher = Publisher(log, consumers, self._identity.lanes)
-        engine = self._windows(log, schema, self._settings, around, queries, self._sampling(name))
+        rows_of: list[RowPublication] = [publication, for_joins]
+        publisher = Publisher(log, consumers, rows_of, self._identity.lanes)
+        sampling = self._sampling(name)
+        planner = Planner(log, schema, self._settings, sampling)
+        engine = self._windows(log, self._settings, around, queries, sampling, planner)
         stepper = self._stepper(log, engine, around, publisher)
         leader = Leader(stepper, schema, self._settings.most_unconsumed)
 
@@ -192,7 +244,9 @@ class Assembly:
     ) -> Stepper:
         rows = numbered(schema)
         log, settings = self._log(rows.name), row_settings(self._settings)
-        windows = self._windows(log, rows, settings, around, queries, Sampling(every=0))
+        sampling = Sampling(every=0)
+        planner = Planner(log, rows, settings, sampling)
+        windows = self._windows(log, settings, around, queries, sampling, planner)
         numbering = Numbering(log, schema, row, self._identity.lanes)
         engine = RowsEngine(windows, numbering, log, self._log(schema.name))
         return self._stepper(log, engine, around)
@@ -207,13 +261,12 @@ class Assembly:
     def _windows(
         self,
         log: StreamLog,
-        schema: StreamSchema,
         settings: Settings,
         around: Shared,
         queries: Callable[[], list[Query]],
         sampling: Sampling,
+        planner: Planner,
     ) -> WindowsEngine:
-        planner = Planner(log, schema, settings, sampling)
         lanes, registered = self._identity.lanes, self._at_a_step(queries)
         return WindowsEngine(
             Surroundings(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.numbered import numbered, numbered_name, source_name
 from weft.algebra.plan import SharedPlan
@@ -41,14 +42,18 @@ class Inspection:
 
     def plan(self, stream: str) -> SharedPlan:
         """The shared plan of a stream's queries as they are registered now."""
-        self._require(source_name(stream))
         queries = self._registry.shared(stream)
         log = self._log(stream)
         last = log.last()
-        schema = self._registry.sources[source_name(stream)].schema
         settings = self._settings
-        if stream != schema.name:
-            schema, settings = numbered(schema), row_settings(settings)
+        derived = [query for query in queries if isinstance(query, DerivedQuery)]
+        if derived:
+            schema = schema_of(derived)
+        else:
+            self._require(source_name(stream))
+            schema = self._registry.sources[source_name(stream)].schema
+            if stream != schema.name:
+                schema, settings = numbered(schema), row_settings(settings)
         if last is not None:
             plan = log.plan(last.plan_version)
             if [query.id for query in plan.queries] == [query.id for query in queries]:
@@ -59,7 +64,7 @@ class Inspection:
 
     def network(self) -> NetworkPlan:
         """The network of the join queries as they are registered now."""
-        queries = self._registry.joins()
+        queries = self._registry.network()
         log = self._log(NETWORK_LOG)
         last = log.last()
         plan = log.network(last.plan_version) if last is not None else NetworkPlan(-1)
@@ -89,6 +94,7 @@ class Inspection:
             self._catalog.find(query)
         streams = list(self._registry.sources)
         logs = [name for stream in streams for name in (stream, numbered_name(stream))]
+        logs += self._registry.derived
         plans = [self.plan(name) for name in logs]
         notes = [
             FallbackNote(record.name, bound.stream, bound.detail)

@@ -19,6 +19,8 @@ from weft.runtime.cause import cause_of
 from weft.runtime.checkpoint.lease import Lease
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.derived.leftovers import left_over
+from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.protocol.follower import Follower
 from weft.runtime.queries.registry import Registry
 from weft.runtime.run.follower_run import FollowerRun
@@ -55,6 +57,10 @@ class Supervisor:
         self._run: Run | None = None
         self._started: _Started | None = None
         self._synced: Sequence[QueryRecord] | None = None
+        self._derived: dict[str, FollowerRun] = {}
+        """The runs of the derived streams, by name."""
+        self._without_queries: set[str] = set()
+        """Those of them that were put together without queries, only to let go what is left."""
 
     @property
     def running(self) -> bool:
@@ -100,8 +106,12 @@ class Supervisor:
         assembled = [
             self._assembly.steppers(name, around, network) for name in self._streams_to_run()
         ]
+        joins = FollowerRun(network, [], self._spark)
+        over_joins = [
+            self._assembly.derived(name, around, network) for name in self._derived_to_run()
+        ]
         members = [m for stream in assembled for m in (stream.leader, stream.rows)]
-        for member in (*members, network):
+        for member in (*members, network, *over_joins):
             member.check(self._spark)
             if member.last is not None:
                 log = member.stepper.log
@@ -109,13 +119,16 @@ class Supervisor:
                 self._bookkeeping.planned(log.stream, plan, member.last.late)
         if not assembled and not self._registry.fallbacks():
             raise RunError("NOTHING_TO_RUN")
-        joins = FollowerRun(network, [], self._spark)
         self._started, self._run = _Started(around, trigger, network, joins), run
         self._synced = None
         for stream in assembled:
             self._assembly.add_to(run, stream, trigger, self._spark, joins)
         if assembled:
             run.add_follower(joins)
+        self._derived = {}
+        self._without_queries = {f.name for f in over_joins} - {*self._registry.derived}
+        for follower in over_joins:
+            self._follow_join(run, follower, joins)
         self.sync()
         run.watch()
         return run
@@ -131,12 +144,38 @@ class Supervisor:
             or self._log(name).begun
         ]
 
+    def _derived_to_run(self) -> list[str]:
+        """The derived streams with queries, and those that an earlier run has not let go."""
+        left = left_over(self._storage, self._log, NETWORK_LOG)
+        return list(dict.fromkeys([*self._registry.derived, *left]))
+
+    def _follow_join(self, run: Run, follower: Follower, joins: FollowerRun) -> None:
+        derived = FollowerRun(follower, [joins], self._spark)
+        self._derived[derived.name] = derived
+        run.add_follower(derived)
+
+    def _let_go_derived(self, run: Run, network: Follower) -> None:
+        """End the runs of derived streams without queries that have nothing left to do."""
+        registered = self._registry.derived if self._derived else ()
+        for name, derived in list(self._derived.items()):
+            if name not in registered and derived.resting:
+                self._end_derived(run, name, network)
+
+    def _end_derived(self, run: Run, name: str, network: Follower) -> None:
+        run.remove_follower(self._derived.pop(name))
+        self._without_queries.discard(name)
+        assert network.stepper.publisher is not None
+        network.stepper.publisher.remove(name)
+
     def sync(self) -> None:
-        """Start and stop streams and plain queries as queries are registered and dropped."""
+        """Start and stop streams, derived streams and plain queries as queries are registered and
+        dropped."""
         with self._lock:
             run = self._run
             if run is None or not run.open:
                 return
+            if self._started is not None:
+                self._let_go_derived(run, self._started.network)
             live = self._registry.live()
             if live is self._synced:
                 return
@@ -147,6 +186,12 @@ class Supervisor:
                 self._assembly.add_to(run, assembled, begun.trigger, self._spark, begun.joins)
                 if not begun.joins.started:
                     run.add_follower(begun.joins)
+            for name in self._registry.derived:
+                if name in self._without_queries:
+                    self._end_derived(run, name, begun.network)
+                if name not in self._derived:
+                    follower = self._assembly.derived(name, begun.around, begun.network)
+                    self._follow_join(run, follower, begun.joins)
             self._sync_fallbacks(run, begun.around.sink, begun.trigger)
             self._bookkeeping.save_copy()
             self._synced = live

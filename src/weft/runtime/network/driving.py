@@ -14,7 +14,7 @@ from weft.kernel.network.passing import FromSteps
 from weft.runtime.checkpoint.commits import Commit, Intent
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.network import history
-from weft.runtime.network.history import HistoryFiles, Published
+from weft.runtime.network.history import HistoryFiles, Published, published_file
 from weft.runtime.network.outcome import NetworkOutcome
 from weft.runtime.network.projection import finished
 from weft.runtime.protocol.step import StepFailed, StepWork
@@ -57,8 +57,14 @@ class DriverComputing:
         files = HistoryFiles(self._log, work.name, work.attempt, program, intent.tables)
         written = [files.joined(join, rows) for join, rows in outcome.joined.items()]
         written += [files.shown(memory, rows) for memory, rows in shown.shown.items()]
+        published = [
+            published_file(self._log, f"{work.name}-{work.attempt}", name, "part-0", tables)
+            for name, tables in shown.derived.items()
+        ]
         state = replace(outcome.state, emitted=shown.emitted)
-        return NetworkOutcome(shown.families, written, outcome.counters, state=state)
+        return NetworkOutcome(
+            shown.families, written, outcome.counters, published=published, state=state
+        )
 
     def _opened(
         self, program: Program, intent: Intent, last: Commit | None, limits: Limits

@@ -38,6 +38,7 @@ from weft.runtime.network.lanes.node_rows import BUCKETS
 from weft.runtime.network.outcome import NetworkOutcome
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NETWORK
+from weft.runtime.network.unseen import EVENTS, Unseen
 from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.follower import consumed_steps
 from weft.runtime.protocol.step import StepFailed, StepWork
@@ -51,10 +52,12 @@ _NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class _Consumed:
-    """What a step consumes: files, and by relation the steps at which editions changed."""
+    """What a step consumes: files, by relation the steps at which editions changed, and what the queries
+    over derived streams have not seen."""
 
     files: tuple[Published, ...] = ()
     changes: Mapping[str, Changes] = field(default_factory=dict)
+    unseen: Unseen = field(default_factory=lambda: Unseen({}))
 
 
 class NetworkEngine:
@@ -102,9 +105,12 @@ class NetworkEngine:
         return self.left_out(failures, version)
 
     def left_out(self, failures: Sequence[str], version: int) -> int:
-        """The same nodes without these queries. The next new plan removes what nobody needs."""
+        """The same nodes without these queries. The next new plan removes what nobody needs. A join that is
+        published for a query is left out with it."""
         new_version = max(self._log.plan_versions()) + 1
-        self._log.put_plan(self._log.network(version).without(failures, new_version))
+        plan = self._log.network(version)
+        joins = [query.id for query in plan.queries if set(query.members) & set(failures)]
+        self._log.put_plan(plan.without([*failures, *joins], new_version))
         return new_version
 
     # a step
@@ -127,20 +133,37 @@ class NetworkEngine:
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         files: list[Published] = []
         changes = decoded(last.engine["editions"]) if last else {}
+        plan = self._log.network(intent.plan_version)
+        unseen = Unseen.of(plan, last.engine if last else {}, self._latest_events(last))
         for relation, position in intent.inputs.items():
             after = last.inputs.get(relation) if last else None
             for step in consumed_steps(self._stream_log(relation), after, position, NETWORK):
-                if step["kind"] != "data" or NETWORK not in step["publications"]:
+                if step["kind"] != "data":
                     continue
-                sequence, edition = step["sequence"], editions(step)[NETWORK]
+                edition = editions(step).get(NETWORK)
+                unseen.add(relation, edition, step["max_event_time"])
+                if edition is None:
+                    continue
+                sequence = step["sequence"]
                 changes[relation] = noted(changes.get(relation, ()), [(sequence, edition)])
                 files += [
                     Published(relation, sequence, entry)
                     for entry in step["published"]
                     if entry["publication"] == NETWORK
                 ]
-        self._consumed = _Consumed(tuple(files), changes)
+        self._consumed = _Consumed(tuple(files), changes, unseen)
         work.counted["rows"] = sum(file.entry["rows"] for file in files)
+
+    def _latest_events(self, last: Commit | None) -> dict[str, int]:
+        """Event times of streams that were consumed by steps which did not note them."""
+        noted = last.engine.get(EVENTS, {}) if last else {}
+        streams = [name for name in (last.inputs if last else {}) if name not in noted]
+        commits = {name: self._stream_log(name).last() for name in streams}
+        return {
+            name: commit.max_event_time
+            for name, commit in commits.items()
+            if commit is not None and commit.max_event_time is not None
+        }
 
     def compute(
         self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
@@ -153,7 +176,12 @@ class NetworkEngine:
         except QueryFailure as failure:
             if not failure.queries:
                 raise
-            raise StepFailed(dict.fromkeys(failure.queries, failure)) from failure
+            raise StepFailed(
+                _registered(plan, dict.fromkeys(failure.queries, failure))
+            ) from failure
+        except StepFailed as failed:
+            raise StepFailed(_registered(plan, failed.failures)) from failed
+        work.published = list(outcome.published)
         work.counted["late_rows"] = self._compiled(plan).late_rows(outcome.counters.late)
         return outcome
 
@@ -226,6 +254,7 @@ class NetworkEngine:
                 "mark": intent.watermark,
                 "latest": None,
                 BUCKETS: dict(outcome.layouts) if self._in_lanes else None,
+                **self._consumed.unseen.section(self._log.network(intent.plan_version)),
             },
             late=last.late if last else {},
             metrics=_metrics(last, work, outcome, compiled, self.where, kept),
@@ -236,6 +265,15 @@ class NetworkEngine:
     ) -> None:
         self._driver.keep(outcome.state)
         self._tables.clean()
+
+
+def _registered(plan: NetworkPlan, failures: Mapping[str, QueryFailure]) -> dict[str, QueryFailure]:
+    """Failures by the queries that users have registered: of a published join, by those over it."""
+    return {
+        name: failure
+        for query, failure in failures.items()
+        for name in (plan.query_by_id[query].members or (query,))
+    }
 
 
 def _oldest_steps(entries: Sequence[Entry]) -> dict[str, int]:

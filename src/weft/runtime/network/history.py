@@ -23,6 +23,7 @@ from weft.kernel.network.rows import STEP, TIME, ColumnRows
 from weft.runtime.checkpoint.commits import RETAINED, STATE, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage, TableFile
+from weft.runtime.protocol.publishing import PUBLISHED
 
 MOST_FILES = 64
 """How many files of one relation, join or query there may be before they are written together."""
@@ -196,6 +197,14 @@ def both(one: Entry | None, other: Entry) -> Entry:
     if "tables" in one and one["tables"] != other["tables"]:
         result["tables"] = dict.fromkeys(one["tables"], _SEVERAL)
     return result
+
+
+def published_file(
+    log: StreamLog, step: str, name: str, part: str, tables: Sequence[pa.Table]
+) -> Entry:
+    """Write rows of a derived stream for its follower. `step`: the step, and the attempt at it."""
+    target = f"{log.folder(PUBLISHED)}/{step}-{name}/{part}.parquet"
+    return {**log.storage.write_table(target, pa.concat_tables(tables)), "publication": name}
 
 
 class HistoryFiles:

@@ -21,6 +21,8 @@ class NetworkOutcome:
     history: Sequence[Entry]
     """Rows of joins that feed other joins, and hashes of rows that DISTINCT queries have shown."""
     counters: Counters
+    published: Sequence[Entry] = ()
+    """Files with rows of derived streams."""
     written: Sequence[Entry] = ()
     """Result files that tasks have written."""
     state: State | None = None

@@ -30,10 +30,11 @@ from weft.runtime.quiet import quiet_sql_errors
 
 @dataclass(frozen=True)
 class Finished:
-    """The results of a step by family, what DISTINCT queries have shown with them, and the queries
-    that fail on their own rows."""
+    """The results of a step by family, the rows of derived streams by name, what DISTINCT queries have
+    shown, and the queries that fail on their own rows."""
 
     families: Mapping[str, Sequence[pa.Table]]
+    derived: Mapping[str, Sequence[pa.Table]]
     shown: Mapping[str, pa.Table]
     emitted: Mapping[str, Emitted]
     failures: Mapping[str, QueryFailure]
@@ -42,11 +43,14 @@ class Finished:
 def finished(spark: SparkSession, compiled: Program, outcome: Outcome) -> Finished:
     """Project what the kernel could not."""
     families: dict[str, list[pa.Table]] = {}
+    derived: dict[str, list[pa.Table]] = {}
     failures: dict[str, QueryFailure] = {}
     shown, emitted = dict(outcome.shown), dict(outcome.state.emitted)
 
     def add(query: JoinQuery, rows: pa.Table) -> None:
-        if rows.num_rows:
+        if rows.num_rows and query.members:
+            derived.setdefault(query.name, []).append(typed(query, rows))
+        elif rows.num_rows:
             families.setdefault(family(query.output_types), []).append(labelled(query, rows))
 
     for name, rows in outcome.results.items():
@@ -65,7 +69,7 @@ def finished(spark: SparkSession, compiled: Program, outcome: Outcome) -> Finish
                 tables = [shown[memory]] if memory in shown else []
                 shown[memory] = pa.concat_tables([*tables, emitted_table(hashes)])
         add(query, projected)
-    return Finished(families, shown, FrozenMapping(emitted), failures)
+    return Finished(families, derived, shown, FrozenMapping(emitted), failures)
 
 
 @quiet_sql_errors()
@@ -76,6 +80,15 @@ def projected_by_spark(spark: SparkSession, query: JoinQuery, rows: pa.Table) ->
         for index, column in enumerate(query.columns)
     ]
     return frame_of(spark, rows).select(*outputs).toArrow()
+
+
+def typed(query: JoinQuery, rows: pa.Table) -> pa.Table:
+    """The rows as they are published, in the columns of their query."""
+    columns = [
+        values.cast(arrow_type(column.type))
+        for values, column in zip(rows.columns, query.columns, strict=True)
+    ]
+    return pa.table(columns, names=[column.name for column in query.columns])
 
 
 def labelled(query: JoinQuery, rows: pa.Table) -> pa.Table:

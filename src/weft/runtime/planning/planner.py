@@ -3,7 +3,7 @@ because the stream has drifted from what its weave groups were chosen for (`repl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -31,10 +31,17 @@ class Planner:
     """Makes the plans of one stream, and remembers what the last one was made for."""
 
     def __init__(
-        self, log: StreamLog, stream: StreamSchema, settings: Settings, sampling: Sampling
+        self,
+        log: StreamLog,
+        stream: StreamSchema,
+        settings: Settings,
+        sampling: Sampling,
+        has_all_from: Callable[[Query], int] | None = None,
     ) -> None:
         self._log, self._stream = log, stream
         self._settings, self._sampling = settings, sampling
+        self._has_all_from = has_all_from
+        """The event time from which on the stream has all rows for a query; None: it always has."""
         self._planned_for: Sharing | None = None
         """The measures for which the weave groups were last chosen, or found to be still right."""
         self._planned_with = StreamStatistics.unknown()
@@ -73,5 +80,11 @@ class Planner:
         self._planned_for, self._planned_with = sharing, statistics
         weaving = WindowWeaving(sharing, group_counts(statistics))
         plan = next_plan(self._log, self._stream, queries, last, weaving)
+        if self._has_all_from is not None:
+            complete = {
+                query.id: max(plan.complete_from[query.id], self._has_all_from(query))
+                for query in queries
+            }
+            plan = replace(plan, complete_from=complete)
         self._log.put_plan(plan)
         return plan

@@ -6,6 +6,9 @@ Its own commit makes its state and results visible. It does not need the rows of
 after a crash the step runs again from the published files. Its watermark is the least watermark of the
 positions that it has consumed.
 
+A follower may be followed, too. Its engine publishes files in `compute`; it waits like a stream while its
+slowest follower lags.
+
 A follower without queries rests: it consumes nothing, and nothing is published for it. When its last
 query is dropped, it takes one more step, which releases what it retains. It takes further steps while
 there is something that was published for it before: otherwise the stream would wait for it for ever.
@@ -47,6 +50,8 @@ class InputLog:
     without_gap: str = ""
     """A publication that the follower needs of every step. Its own step ends where the log last stopped
     publishing it. Empty if gaps do not matter."""
+    delay: int = 0
+    """How far the follower's watermark stays behind that of the log."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +91,11 @@ def consumed_steps(
 class Follower:
     """Takes steps over what its input logs have published."""
 
-    def __init__(self, stepper: Stepper, inputs: Sequence[InputLog] = ()) -> None:
+    def __init__(
+        self, stepper: Stepper, inputs: Sequence[InputLog] = (), most_unconsumed: int = 0
+    ) -> None:
         self._stepper, self._inputs = stepper, tuple(inputs)
+        self._most_unconsumed = most_unconsumed
 
     def add_input(self, source: InputLog) -> None:
         """Follow one more log. A step under way goes on with those it began with."""
@@ -140,6 +148,12 @@ class Follower:
         return not self.resting and any(self._new_position(source) for source in self._in_use)
 
     @property
+    def waiting(self) -> bool:
+        """Whether it waits for a follower of its own that lags too far behind."""
+        publisher = self._stepper.publisher
+        return publisher is not None and publisher.unconsumed() > self._most_unconsumed
+
+    @property
     def _in_use(self) -> list[InputLog]:
         """The inputs that a step consumes: those that a query reads, or has read before."""
         last = self._stepper.last
@@ -163,10 +177,10 @@ class Follower:
         return last.inputs.get(source.log.stream) if last is not None else None
 
     def advance(self, session: Callable[[], SparkSession]) -> bool:
-        """Take a step if there is something to consume; whether it took one."""
+        """Take a step if there is something to consume and nobody to wait for; whether it took one."""
         stepper = self._stepper
         with stepper.lock, stepper.stepping():
-            if not self.behind:
+            if not self.behind or self.waiting:
                 return False
             spark = session()
             if stepper.last is not None:
@@ -183,7 +197,7 @@ class Follower:
         ends = {source.log.stream: self._end(source) for source in in_use}
 
         def intent(plan_version: int) -> Intent:
-            head = self._stepper.last
+            head, publisher = self._stepper.last, self._stepper.publisher
             positions = dict(head.inputs) if head else {}
             watermarks: list[int | None] = []
             read = [source for source in in_use if source.asked()] or in_use
@@ -192,7 +206,7 @@ class Follower:
                 if last is not None:
                     positions[source.log.stream] = last.position
                 if source in read:
-                    watermarks.append(last.watermark if last is not None else None)
+                    watermarks.append(last.watermark - source.delay if last is not None else None)
             before = head.watermark if head else 0
             reached = [watermark for watermark in watermarks if watermark is not None]
             complete = len(reached) == len(watermarks) > 0
@@ -202,6 +216,7 @@ class Follower:
                 watermark_before=before,
                 watermark=max(before, min(reached)) if complete else before,
                 settings=session_settings(work.spark),
+                publications=publisher.wanted if publisher is not None else (),
                 inputs=positions,
             )
 

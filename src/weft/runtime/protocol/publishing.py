@@ -24,7 +24,7 @@ PUBLISHED = "published"
 
 
 class Publication(Protocol):
-    """The rows of a stream that one follower consumes."""
+    """What one follower consumes of a log."""
 
     @property
     def name(self) -> str: ...
@@ -33,6 +33,10 @@ class Publication(Protocol):
     def wanted(self) -> bool:
         """Whether the next step should publish it."""
         ...
+
+
+class RowPublication(Publication, Protocol):
+    """The rows of a stream's micro-batches that one follower consumes."""
 
     @property
     def time_column(self) -> str:
@@ -67,25 +71,50 @@ class Consumer:
 
 
 class Publisher:
-    """Writes a stream's publications, and deletes files that are no longer needed."""
+    """Writes a stream's publications, and deletes files that are no longer needed. A log without rows of
+    its own publishes what its engine writes. Consumers may come and go while it runs."""
 
-    def __init__(self, log: StreamLog, consumers: Sequence[Consumer], tasks: int) -> None:
-        self._log, self._consumers, self._tasks = log, tuple(consumers), tasks
+    def __init__(
+        self,
+        log: StreamLog,
+        consumers: Sequence[Consumer] = (),
+        rows: Sequence[RowPublication] = (),
+        tasks: int = 1,
+    ) -> None:
+        self._log, self._consumers = log, tuple(consumers)
+        self._rows, self._tasks = tuple(rows), tasks
         self._lock = threading.Lock()
+
+    def add(self, consumer: Consumer) -> None:
+        self._consumers = (*self._consumers, consumer)
+
+    def remove(self, name: str) -> None:
+        """Publish no longer for the consumer of a publication."""
+        self._consumers = tuple(c for c in self._consumers if c.publication.name != name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What can be published."""
+        return tuple(consumer.publication.name for consumer in self._consumers)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """What the next step publishes."""
+        publications = [consumer.publication for consumer in self._consumers]
+        return tuple(publication.name for publication in publications if publication.wanted)
 
     def editions(self) -> dict[str, Edition]:
         """For whom the next step publishes, by publication."""
         return {
-            c.publication.name: c.publication.edition()
-            for c in self._consumers
-            if c.publication.wanted
+            publication.name: publication.edition()
+            for publication in self._rows
+            if publication.wanted
         }
 
     def write(self, work: StepWork, intent: Intent) -> None:
-        """Write the publications that the intent names, into `work.published`."""
-        assert work.rows is not None
-        for consumer in self._consumers:
-            publication = consumer.publication
+        """Write the publications of rows that the intent names, into `work.published`."""
+        for publication in self._rows:
+            assert work.rows is not None
             if publication.name in intent.publications:
                 edition = intent.editions.get(publication.name, Edition())
                 rows = publication.rows(work.rows, intent.watermark_before, edition)

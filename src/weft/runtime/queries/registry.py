@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -18,6 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.network.bounds import warning
+from weft.algebra.network.derived import DerivedQuery, published_join
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import source_name
 from weft.algebra.plan import query_columns, query_tables
@@ -52,6 +54,9 @@ class _Running:
     queries: tuple[tuple[QueryRecord, Bound | None], ...]
     by_stream: Mapping[str, tuple[Query, ...]]
     joins: tuple[NetworkQuery, ...]
+    """The join queries, and the joins that windowed aggregates run over, each for its own query."""
+    derived: Mapping[str, JoinQuery]
+    """By derived stream: the join that is published for all queries over it."""
     idle: tuple[str, ...]
     """The ids of the live queries that do not run."""
 
@@ -94,7 +99,8 @@ class Registry:
         with self._lock:
             self._grouped = None
             for query in plan.queries:
-                self._bound.setdefault(query.id, query)
+                if not (isinstance(query, JoinQuery) and query.members):
+                    self._bound.setdefault(query.id, query)
 
     @property
     def schemas(self) -> Mapping[str, StreamSchema]:
@@ -137,6 +143,8 @@ class Registry:
 
     def warning(self, bound: Query | NetworkQuery) -> str:
         """What a user should know of a shared query; empty if there is nothing."""
+        if isinstance(bound, DerivedQuery):
+            return f"over {bound.derived.described}"
         return warning(bound, self.schemas) if isinstance(bound, NetworkQuery) else ""
 
     def _check_fallback(self, bound: Fallback) -> None:
@@ -239,8 +247,24 @@ class Registry:
         return [query for query in queries if columns is None or query_columns(query) <= columns]
 
     def joins(self) -> tuple[NetworkQuery, ...]:
-        """The join queries."""
+        """What streams publish rows for: the join queries, and the joins of windowed aggregates."""
         return self._running().joins
+
+    def network(self, published: Collection[str] | None = None) -> tuple[NetworkQuery, ...]:
+        """What the network computes: the join queries, and a join for each derived stream that is
+        published; None: for all."""
+        running = self._running()
+        over_joins = {query_id for join in running.derived.values() for query_id in join.members}
+        plain = (join for join in running.joins if join.id not in over_joins)
+        joins = (
+            join for name, join in running.derived.items() if published is None or name in published
+        )
+        return (*plain, *joins)
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """The derived streams that queries read."""
+        return tuple(self._running().derived)
 
     def edition(self, ready: Callable[[NetworkQuery], bool]) -> Edition:
         """Up to which registration rows are published now, and for which queries they are not: those
@@ -274,11 +298,16 @@ class Registry:
                 by_stream.setdefault(bound.stream, []).append(bound)
             queries.append((record, bound))
         ran = {record.change for record, bound in queries if bound is not None}
+        over_joins = {
+            stream: [query for query in of_stream if isinstance(query, DerivedQuery)]
+            for stream, of_stream in by_stream.items()
+        }
         running = _Running(
             records,
             tuple(queries),
             {stream: tuple(of_stream) for stream, of_stream in by_stream.items()},
-            tuple(bound for _, bound in queries if isinstance(bound, NetworkQuery)),
+            tuple(join for _, bound in queries for join in _joins(bound)),
+            {stream: published_join(over) for stream, over in over_joins.items() if over},
             tuple(record.id for record in records if record.change not in ran),
         )
         if all(bound is not None for _, bound in queries):
@@ -289,10 +318,19 @@ class Registry:
         self._live.set_status(change_of(query_id), QUARANTINED, error)
 
 
+def _joins(bound: Bound | None) -> tuple[NetworkQuery, ...]:
+    """What a query needs of the network."""
+    if isinstance(bound, DerivedQuery):
+        return (bound.join,)
+    return (bound,) if isinstance(bound, NetworkQuery) else ()
+
+
 def _relations(bound: Bound) -> tuple[str, ...]:
     """The streams and tables that a query reads."""
-    if isinstance(bound, NetworkQuery):
-        return bound.relations
+    joins = _joins(bound)
+    if joins:
+        return joins[0].relations
+    assert not isinstance(bound, NetworkQuery)
     tables = query_tables(bound) if isinstance(bound, Query) else ()
     return (source_name(bound.stream), *tables)
 

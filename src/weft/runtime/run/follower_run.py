@@ -1,13 +1,14 @@
 """One follower, run beside the streams that it follows.
 
-A thread takes a step whenever its inputs have committed something. It ends when they have ended and all
-that they published is consumed, when a step fails, or when it is asked to; what is left then is consumed
+A thread takes a step whenever its inputs have committed something: streams, or another follower. It ends
+when they have ended and all that they published is consumed, when a step fails, or when it is asked to; what is left then is consumed
 at the next start.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -25,7 +26,7 @@ class FollowerRun:
     """Runs one follower until its streams end, it fails or is stopped."""
 
     def __init__(
-        self, follower: Follower, streams: Sequence[StreamRun], spark: SparkSession
+        self, follower: Follower, streams: Sequence[StreamRun | FollowerRun], spark: SparkSession
     ) -> None:
         self._follower, self._streams, self._spark = follower, tuple(streams), spark
         self._stopping = threading.Event()
@@ -67,9 +68,14 @@ class FollowerRun:
         """Whether the caller is part of this follower's step, in a sink or callback."""
         return self._follower.stepper.inside or threading.get_ident() == self._thread.ident
 
+    @property
+    def resting(self) -> bool:
+        """Whether it has nothing to do, even if its inputs publish something."""
+        return self._follower.resting
+
     def process_all_available(self) -> None:
         """Consume all that the streams have committed."""
-        while self.error is None and self._advance():
+        while self.error is None and (self._advance() or self._waits()):
             pass
         if self.error is not None:
             raise self.error
@@ -80,9 +86,24 @@ class FollowerRun:
         while not self._stopping.is_set() and self.error is None:
             ended = bool(self._streams) and not any(s.is_active for s in self._streams)
             if not self._advance():
-                if ended:
+                if ended and not self._waiting():
                     return
                 self._stopping.wait(_POLL_SECONDS)
+
+    def _waits(self) -> bool:
+        """Whether there is more to consume once its own followers have caught up; waits a little."""
+        more = self.is_active and not self._stopping.is_set() and self._waiting()
+        if more:
+            time.sleep(_POLL_SECONDS)
+        return more
+
+    def _waiting(self) -> bool:
+        """Whether its own followers lag too far behind; an error ends it."""
+        try:
+            return self._follower.waiting
+        except BaseException as error:
+            self.error = error
+            return False
 
     @cached_property
     def _session(self) -> SparkSession:

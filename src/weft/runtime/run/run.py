@@ -54,6 +54,12 @@ class Run:
         follower.start()
         self._followers.append(follower)
 
+    def remove_follower(self, follower: FollowerRun) -> None:
+        """End a follower that has nothing left to do."""
+        follower.ask_to_stop()
+        follower.join(None)
+        self._followers.remove(follower)
+
     @property
     def _members(self) -> list[StreamRun | FollowerRun]:
         return [*self._streams, *self._followers]

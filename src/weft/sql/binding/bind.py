@@ -22,6 +22,7 @@ from weft.sql.scopes.unions import Choices
 from weft.sql.sets.query import network_query
 from weft.sql.typing.analyzer import Analyzer, Remembering, remembering
 from weft.sql.typing.exact import Exact
+from weft.sql.windowed.derived import derived_query, may_be_derived
 from weft.sql.windowed.query import windowed_query
 
 P = ParamSpec("P")
@@ -68,7 +69,13 @@ def bind(
                     Exact(time_zone, overflow_raises=True) if _names_table(source, inputs) else None
                 )
                 sources = Sources(source, inputs, asked, ansi, exact)
-                return _shallow(windowed_query, name, query_id, query, sources)
+                try:
+                    return _shallow(windowed_query, name, query_id, query, sources)
+                except Unshared as unshared:
+                    if not may_be_derived(query, inputs, unshared):
+                        raise
+                sources = Sources(source, inputs, asked, ansi, Exact(time_zone))
+                return _shallow(derived_query, name, query_id, query, sources)
             return _shallow(network_query, name, query_id, query, opened)
         except Unshared as unshared:
             if isinstance(query, Select):

@@ -20,7 +20,7 @@ from weft.sql.joins.bound import bound_block
 from weft.sql.joins.conditions import with_names
 from weft.sql.joins.connected import check_connected
 from weft.sql.joins.evaluation import needs_spark
-from weft.sql.joins.lookups import folded
+from weft.sql.joins.lookups import Folded, folded
 from weft.sql.reading.syntax import SyntaxNode
 from weft.sql.scopes.projection import Projection
 from weft.sql.scopes.rows import Rows
@@ -33,11 +33,7 @@ def join_query(name: str, query_id: str, leaf: Leaf, sources: Sources) -> JoinQu
     """The bound form of a SELECT without aggregates."""
     rows = sources.rows(leaf.select, leaf.visible)
     columns = _columns(leaf, rows, sources)
-    _check_streams(sources, range(len(sources.read)))
-    block = bound_block(sources, rows)
-    _check_streams(sources, block.members)
-    check_connected(sources, block)
-    query = folded(sources, block)
+    query = joined_inputs(sources, rows)
     return JoinQuery(
         query_id,
         name,
@@ -51,6 +47,15 @@ def join_query(name: str, query_id: str, leaf: Leaf, sources: Sources) -> JoinQu
         leaf.distinct_in is not None,
         query.partner,
     )
+
+
+def joined_inputs(sources: Sources, rows: Rows) -> Folded:
+    """The inputs that FROM joins, and the conditions of FROM and WHERE."""
+    _check_streams(sources, range(len(sources.read)))
+    block = bound_block(sources, rows)
+    _check_streams(sources, block.members)
+    check_connected(sources, block)
+    return folded(sources, block)
 
 
 def _columns(leaf: Leaf, rows: Rows, sources: Sources) -> tuple[OutputColumn, ...]:

@@ -7,6 +7,8 @@ aggregates.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from weft.algebra import numbered
 from weft.algebra.network.lookup import Lookup
 from weft.algebra.plan import query_columns
@@ -36,31 +38,51 @@ from weft.sql.windowed.tables import looked_up
 from weft.sql.windowed.windows import bracket_window, window_of
 
 
+class ReadsJoin(Unshared):
+    """The query reads more than one stream: it may be one over a derived stream."""
+
+
 def windowed_query(name: str, query_id: str, select: Select, sources: Sources) -> Query:
-    """The bound form of a SELECT that groups by a window."""
+    """The bound form of a SELECT over one stream that groups by a window."""
     rows = sources.rows(select, {})
     stream = _only_stream(sources)
     rows.time = stream.time
     bracket = _bracket(select.source, sources)
+    lookups: tuple[Lookup, ...] = ()
+    if sources.exact is None:
+        predicate = where([(condition.rows, condition.node) for condition in sources.conditions])
+    else:
+        if bracket is not None and bracket.rows:
+            raise Unshared("a window of rows beside tables has no shared form", bracket.at)
+        found = looked_up(sources, rows, stream)
+        rows, lookups, predicate = found.rows, found.lookups, found.predicate
+    if predicate is not None and predicate.sql == "true":
+        predicate = None
+    query = grouped(name, query_id, select, rows, stream.name, bracket)
+    query = replace(query, predicate=predicate, lookups=lookups)
+    problem = numbered.problem(stream, query_columns(query)) if query.counts_rows else None
+    if problem is not None and bracket is not None:
+        raise rows.source.error("UNSUPPORTED", bracket.at, detail=problem)
+    return query
+
+
+def grouped(
+    name: str,
+    query_id: str,
+    select: Select,
+    rows: Rows,
+    stream: str,
+    bracket: BracketWindow | None = None,
+) -> Query:
+    """Window, keys, aggregates and outputs of a SELECT, over all rows of a stream."""
     if select.distinct_at is not None:
         raise Unshared(
             "SELECT DISTINCT with aggregates has no shared form",
             select.distinct_at,
             "GROUP BY the columns and a window instead",
         )
-    counts_rows = bracket is not None and bracket.rows
-    lookups: tuple[Lookup, ...] = ()
-    if sources.exact is None:
-        predicate = where([(condition.rows, condition.node) for condition in sources.conditions])
-    else:
-        if counts_rows:
-            at = bracket.at if bracket is not None else 0
-            raise Unshared("a window of rows beside tables has no shared form", at)
-        found = looked_up(sources, rows, stream)
-        rows, lookups, predicate = found.rows, found.lookups, found.predicate
-    if predicate is not None and predicate.sql == "true":
-        predicate = None
     window, keys = _grouping(select, bracket, rows)
+    counts_rows = bracket is not None and bracket.rows
     outputs = Outputs(rows, window, keys, counts_rows)
     columns: list[OutputColumn] = []
     taken: set[str] = set()
@@ -76,24 +98,19 @@ def windowed_query(name: str, query_id: str, select: Select, sources: Sources) -
         taken.add(label.lower())
         columns.append(OutputColumn(label, type_, value))
     having = None if select.having is None else outputs.having(select.having)
-    query = Query(
+    return Query(
         query_id,
         name,
         rows.source.text,
-        numbered.numbered_name(stream.name) if counts_rows else stream.name,
+        numbered.numbered_name(stream) if counts_rows else stream,
         window,
         keys,
-        predicate,
+        None,
         tuple(outputs.aggregates),
         having,
         tuple(columns),
         BIGINT if counts_rows else TIMESTAMP,
-        lookups=lookups,
     )
-    problem = numbered.problem(stream, query_columns(query)) if counts_rows else None
-    if problem is not None and bracket is not None:
-        raise rows.source.error("UNSUPPORTED", bracket.at, detail=problem)
-    return query
 
 
 def _only_stream(sources: Sources) -> StreamSchema:
@@ -101,8 +118,8 @@ def _only_stream(sources: Sources) -> StreamSchema:
     read = [entry for entry in sources.read if sources.inputs.find_table(entry.relation) is None]
     first, *others = read or sources.read[:1]
     if others:
-        reason = "a windowed aggregate over a join of streams has no shared form yet"
-        raise Unshared(reason, others[0].at)
+        reason = "a windowed aggregate over a join of streams has no shared form"
+        raise ReadsJoin(reason, others[0].at)
     return sources.inputs.stream(sources.source, first.relation, first.at)
 
 
@@ -127,7 +144,7 @@ def _grouping(
         windows.append((bracket_window(bracket), bracket.at))
     keys: dict[str, Expression] = {}
     for written in select.group:
-        node = _group_node(written, select, rows)
+        node = group_node(written, select, rows)
         if isinstance(node, Function) and node.name == "window":
             windows.append((window_of(node, rows), written.start))
             continue
@@ -150,7 +167,7 @@ def _grouping(
     return windows[0][0], tuple(keys.values())
 
 
-def _group_node(node: SyntaxNode, select: Select, rows: Rows) -> SyntaxNode:
+def group_node(node: SyntaxNode, select: Select, rows: Rows) -> SyntaxNode:
     """The expression that an ordinal or an alias in GROUP BY stands for."""
     if isinstance(node, Number):
         _, position = number(node.text)

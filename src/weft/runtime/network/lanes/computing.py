@@ -131,6 +131,7 @@ class LaneComputing:
             families,
             written.history,
             step.counters,
+            published=written.published,
             written=results,
             buckets=buckets,
             layouts=wanted,

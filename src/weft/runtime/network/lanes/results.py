@@ -1,6 +1,6 @@
 """What a task does with rows that queries show.
 
-Rows with their output columns become result files at once. Those of DISTINCT queries are written with a
+Rows with their output columns become result files at once, those of derived streams published files. Those of DISTINCT queries are written with a
 hash, in buckets of it, for a stage that knows what was shown before. Rows that only Spark can project are
 written as they are.
 """
@@ -21,9 +21,10 @@ from weft.kernel.network.state import EMITTED
 from weft.kernel.windows.program import family
 from weft.kernel.windows.results import QUERY_COLUMN
 from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.network.history import published_file
 from weft.runtime.network.lanes.bucket_files import PieceFiles
 from weft.runtime.network.lanes.stage import Surroundings
-from weft.runtime.network.projection import labelled
+from weft.runtime.network.projection import labelled, typed
 from weft.runtime.sinks.store import ResultStore
 from weft.runtime.tasks import Output
 
@@ -35,11 +36,12 @@ class ShownRows:
     """Writes what queries show. `suffix` makes names of files unique in the step."""
 
     def __init__(self, around: Surroundings, log: StreamLog, suffix: str) -> None:
-        self._around, self._storage = around, log.storage
+        self._around, self._log, self._storage = around, log, log.storage
         self._store = ResultStore(around.results_root, around.owner)
         self._handoff = f"{log.folder('handoff')}/{around.folder}"
         self._suffix = suffix
         self._waiting: dict[str, list[pa.Table]] = {}
+        self._derived: dict[str, list[pa.Table]] = {}
         self._bytes = 0
         self._distinct: dict[str, PieceFiles] = {}
         self._outputs: list[Output] = []
@@ -57,16 +59,26 @@ class ShownRows:
 
     def add(self, shown: Shown, rows: pa.Table) -> None:
         """Rows in the columns of their query."""
-        if shown.memory is not None:
+        if shown.query.members:
+            self._add_derived(shown.query.name, typed(shown.query, rows))
+        elif shown.memory is not None:
             self._add_distinct(shown.query, shown.memory, rows)
         else:
             self.add_labelled(family(shown.query.output_types), labelled(shown.query, rows))
+
+    def _add_derived(self, name: str, table: pa.Table) -> None:
+        if table.num_rows:
+            self._derived.setdefault(name, []).append(table)
+            self._count(table)
 
     def add_labelled(self, name: str, table: pa.Table) -> None:
         """Rows as their result family stores them."""
         if not table.num_rows:
             return
         self._waiting.setdefault(name, []).append(table)
+        self._count(table)
+
+    def _count(self, table: pa.Table) -> None:
         self._bytes += table.nbytes
         if self._bytes >= self._around.piece_bytes:
             self._flush()
@@ -79,7 +91,11 @@ class ShownRows:
             file = self._store.file_name(around.log, around.step, around.attempt, name, suffix)
             entry = self._store.write_file(file, name, around.sequence, table)
             self._outputs.append(("result", entry))
-        self._waiting, self._bytes = {}, 0
+        for name, tables in self._derived.items():
+            part = f"part-{self._suffix}-{self._next()}"
+            entry = published_file(self._log, around.folder, name, part, tables)
+            self._outputs.append(("published", entry))
+        self._waiting, self._derived, self._bytes = {}, {}, 0
 
     def _next(self) -> int:
         self._files += 1

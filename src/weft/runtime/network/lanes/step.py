@@ -43,6 +43,8 @@ class Written:
     history: list[Entry] = field(default_factory=list)
     """Rows of joins that feed other joins, and hashes of rows that DISTINCT queries have shown."""
     buckets: list[Entry] = field(default_factory=list)
+    published: list[Entry] = field(default_factory=list)
+    """Rows of derived streams."""
 
 
 class LaneStep:
@@ -192,6 +194,7 @@ class LaneStep:
             "raw": self.written.raw,
             "distinct": self.written.distinct,
             "history": self.written.history,
+            "published": self.written.published,
         }
         for kind, body in outputs:
             if kind in kinds:
