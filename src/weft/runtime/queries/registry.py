@@ -17,6 +17,8 @@ from types import MappingProxyType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.sources import source_of
 from weft.algebra.network.bounds import warning
 from weft.algebra.network.derived import DerivedQuery, published_join
 from weft.algebra.network.query import JoinQuery
@@ -38,7 +40,7 @@ from weft.sql.binding.bind import bind
 from weft.sql.binding.safety import Guard
 from weft.sql.fallback import Fallback
 
-Bound = Query | NetworkQuery | Fallback
+Bound = Query | NetworkQuery | AggregationJoin | Fallback
 """A registered query after binding."""
 
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+[^.]*$")
@@ -55,6 +57,7 @@ class _Running:
     by_stream: Mapping[str, tuple[Query, ...]]
     joins: tuple[NetworkQuery, ...]
     """The join queries, and the joins that windowed aggregates run over, each for its own query."""
+    aggregations: tuple[AggregationJoin, ...]
     derived: Mapping[str, JoinQuery]
     """By derived stream: the join that is published for all queries over it."""
     idle: tuple[str, ...]
@@ -99,7 +102,9 @@ class Registry:
         with self._lock:
             self._grouped = None
             for query in plan.queries:
-                if not (isinstance(query, JoinQuery) and query.members):
+                joined_for_others = isinstance(query, JoinQuery) and query.members
+                hidden = isinstance(query, Query) and query.publishes
+                if not joined_for_others and not hidden:
                     self._bound.setdefault(query.id, query)
 
     @property
@@ -141,7 +146,7 @@ class Registry:
             raise error.in_query(name) from None
         return bound
 
-    def warning(self, bound: Query | NetworkQuery) -> str:
+    def warning(self, bound: Query | NetworkQuery | AggregationJoin) -> str:
         """What a user should know of a shared query; empty if there is nothing."""
         if isinstance(bound, DerivedQuery):
             return f"over {bound.derived.described}"
@@ -266,6 +271,10 @@ class Registry:
         """The derived streams that queries read."""
         return tuple(self._running().derived)
 
+    def aggregations(self) -> tuple[AggregationJoin, ...]:
+        """The aggregation joins."""
+        return self._running().aggregations
+
     def edition(self, ready: Callable[[NetworkQuery], bool]) -> Edition:
         """Up to which registration rows are published now, and for which queries they are not: those
         that do not run, and those that the publisher is not ready for."""
@@ -307,6 +316,7 @@ class Registry:
             tuple(queries),
             {stream: tuple(of_stream) for stream, of_stream in by_stream.items()},
             tuple(join for _, bound in queries for join in _joins(bound)),
+            tuple(bound for _, bound in queries if isinstance(bound, AggregationJoin)),
             {stream: published_join(over) for stream, over in over_joins.items() if over},
             tuple(record.id for record in records if record.change not in ran),
         )
@@ -315,7 +325,18 @@ class Registry:
         return running
 
     def quarantine(self, query_id: str, error: str) -> None:
-        self._live.set_status(change_of(query_id), QUARANTINED, error)
+        """Take a query out of the run. Of an aggregation set: the queries that it is for."""
+        for name in self._behind(query_id):
+            self._live.set_status(change_of(name), QUARANTINED, error)
+
+    def _behind(self, query_id: str) -> list[str]:
+        if not is_hidden(query_id):
+            return [query_id]
+        return [
+            join.id
+            for join in self.aggregations()
+            if any(source_of(join, slot).id == query_id for slot in range(len(join.inputs)))
+        ]
 
 
 def _joins(bound: Bound | None) -> tuple[NetworkQuery, ...]:
@@ -327,12 +348,19 @@ def _joins(bound: Bound | None) -> tuple[NetworkQuery, ...]:
 
 def _relations(bound: Bound) -> tuple[str, ...]:
     """The streams and tables that a query reads."""
+    if isinstance(bound, AggregationJoin):
+        return bound.relations
     joins = _joins(bound)
     if joins:
         return joins[0].relations
     assert not isinstance(bound, NetworkQuery)
     tables = query_tables(bound) if isinstance(bound, Query) else ()
     return (source_name(bound.stream), *tables)
+
+
+def is_hidden(query_id: str) -> bool:
+    """Whether a query is part of others, and nobody has registered it."""
+    return query_id.startswith("#")
 
 
 def change_of(query_id: str) -> int:
