@@ -107,9 +107,7 @@ class Assembly:
         self._settings, self._identity = settings, identity
         self._log, self._planned = log, planned
         self._columns: dict[str, set[str]] = {}
-        self.choices = Choices(
-            storage, settings, catalog.statistics, lambda: registry.schemas, AGGREGATIONS_LOG
-        )
+        self.choices = Choices(storage, settings, catalog.statistics, AGGREGATIONS_LOG)
 
     def fallback(
         self, record: QueryRecord, bound: Fallback, sink: Sink, trigger: Mapping[str, Any]

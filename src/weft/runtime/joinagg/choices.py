@@ -4,13 +4,16 @@ it."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.sources import Source, source_of
-from weft.algebra.query import StreamSchema
+from weft.optimizer.joinagg.choice import Choice
 from weft.optimizer.joinagg.plans import Plan
+from weft.optimizer.joinagg.possible import fixed_inputs, nearest
+from weft.optimizer.joinagg.weft_cost import choose_plan
 from weft.runtime.checkpoint.storage import Storage, to_json
+from weft.runtime.joinagg.loads import load_of
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 
@@ -23,11 +26,10 @@ class Choices:
         storage: Storage,
         settings: Settings,
         statistics: Callable[[str], StreamStatistics],
-        schemas: Callable[[], Mapping[str, StreamSchema]],
         log: str,
     ) -> None:
         self._storage, self._settings = storage, settings
-        self._statistics, self._schemas = statistics, schemas
+        self._statistics = statistics
         self._path = f"streams/{log}/choices.json"
         self._lock = threading.Lock()
         self._chosen: dict[str, Plan] | None = None
@@ -49,7 +51,19 @@ class Choices:
         return self._chosen
 
     def _choose(self, query: AggregationJoin) -> Plan:
-        return (True,) * len(query.inputs)
+        wanted, fixed = self._settings.early, fixed_inputs(query)
+        assert fixed is not None, "registration refuses queries without a plan"
+        if wanted == "auto":
+            return choose_plan(load_of(query, self._statistics), fixed).best.plan
+        inputs = len(query.inputs)
+        bits = (wanted == "all",) * inputs if isinstance(wanted, str) else tuple(wanted)
+        return nearest((bits + (True,) * inputs)[:inputs], fixed)
+
+    def priced(self, query: AggregationJoin) -> Choice:
+        """All plans of a query, with what they cost by what is known now."""
+        fixed = fixed_inputs(query)
+        assert fixed is not None
+        return choose_plan(load_of(query, self._statistics), fixed)
 
     def sources(
         self, queries: Sequence[AggregationJoin], stream: str, *, early: bool

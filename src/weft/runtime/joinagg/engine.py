@@ -197,7 +197,7 @@ class JoinAggEngine:
                 begins = self._begins(inputs, query, landmarks.get(query.id, {}), horizons)
                 if begins is None:
                     continue
-                first = max(first_complete(query, begins), ALWAYS)
+                first = ALWAYS if max(begins) == ALWAYS else first_complete(query, begins)
                 next_instant = intent.watermark_before // query.step * query.step + query.step
                 complete[query.id] = known.get(query.id, first) if first <= next_instant else first
                 streams = {

@@ -20,7 +20,7 @@ from weft.algebra.joinagg.sources import Source
 from weft.algebra.query import StreamSchema
 from weft.runtime.checkpoint.commits import Edition
 
-LATE_ROWS: Final = "late-rows"
+LATE_ROWS: Final = "late"
 """The name of the publication of rows."""
 TIME, BEFORE = "#time", "#before"
 """Columns of published rows: the event time in microseconds, and the watermark before the step."""
