@@ -17,6 +17,7 @@ from types import MappingProxyType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.network.bounds import warning
 from weft.algebra.network.derived import DerivedQuery, published_join
 from weft.algebra.network.query import JoinQuery
@@ -135,6 +136,8 @@ class Registry:
                     time_zone=session.time_zone,
                     guard=None if self._allow_unsafe else Guard(self._spark.catalog.tableExists),
                 )
+                if isinstance(bound, AggregationJoin):
+                    raise SqlError("UNSUPPORTED", detail="aggregation joins cannot be run yet")
                 if isinstance(bound, Fallback):
                     self._check_fallback(bound)
         except WeftError as error:
