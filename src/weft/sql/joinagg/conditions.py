@@ -25,6 +25,7 @@ from weft.algebra.predicates.subject import COMPARE, comparison_subject
 from weft.algebra.query import quote
 from weft.algebra.scalar import Call, Expression, Literal, Opaque, Ref, Scalar
 from weft.algebra.types import BOOLEAN
+from weft.sql.fallback import Unshared
 from weft.sql.joinagg.attributes import Attributes, own_expression, own_scalar
 from weft.sql.joins.conditions import canonical, conjuncts, with_names
 from weft.sql.scopes.block import Block, Condition
@@ -48,18 +49,18 @@ def bound_conditions(
 ) -> Conditions:
     """The conditions of a query that was read twice: with Spark's arithmetic, and with exact arithmetic."""
     selections: list[list[_Part]] = [[] for _ in plain.read]
-    joining = Block(pairs=exact.block.pairs)
+    joining = conjuncts(exact, Block(pairs=exact.block.pairs), exact_rows)
     for mine, other in zip(plain.block.conditions, exact.block.conditions, strict=True):
         for node in conjunct_nodes(mine.node):
             whole, scalar = boolean(mine.rows, node, mine.clause, opaque=True)
             slots = {slot_of(name) for name in whole.columns}
             if len(slots) > 1:
-                joining.conditions.append(Condition(other.rows, node, other.clause))
+                joining += _joining(exact, Condition(other.rows, node, other.clause))
                 continue
             if scalar is not None:
                 scalar = own_scalar(with_names(scalar, whole.columns, node))
             selections[min(slots, default=0)].append((own_expression(whole), scalar))
-    predicates = canonical(conjuncts(exact, joining, exact_rows))
+    predicates = canonical(joining)
     if predicates.never:
         selections[0].append(_FALSE)
     for predicate in predicates.predicates:
@@ -70,6 +71,16 @@ def bound_conditions(
         tuple(_together(parts) for parts in selections),
         NEVER if predicates.never else _over_attributes(between, attributes),
     )
+
+
+def _joining(exact: Sources, condition: Condition) -> list[Scalar]:
+    """A condition between several inputs."""
+    parts = conjuncts(exact, Block(conditions=[condition]), condition.rows)
+    try:
+        canonical(parts)
+    except Unshared as unshared:
+        raise Unshared(unshared.reason, condition.node.start, unshared.advice) from None
+    return parts
 
 
 def _selection(predicate: OrPredicate) -> _Part:

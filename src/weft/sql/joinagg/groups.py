@@ -129,7 +129,7 @@ def _spread(scalar: Scalar, can_raise: bool, node: SyntaxNode, attributes: Attri
     if len(slots) == 1:
         names = tuple(sorted(names_in(scalar)))
         sql = scalar.sql if isinstance(scalar, Opaque) else quoted_sql(scalar)
-        value = Expression(sql, scalar.type, names, can_raise)
+        value = Expression(sql, scalar.type, names, can_raise and isinstance(scalar, Call))
         return attributes.add(min(slots), value, node.start)
     if isinstance(scalar, Call):
         parts = tuple(_spread(part, can_raise, node, attributes) for part in scalar.arguments)

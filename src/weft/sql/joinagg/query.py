@@ -28,7 +28,7 @@ from weft.sql.joinagg.groups import (
     bound_keys,
     joined_aggregate,
 )
-from weft.sql.joinagg.windows import check_brackets, input_windows, step
+from weft.sql.joinagg.windows import check_brackets, first_window, input_windows, step
 from weft.sql.joins.bound import BoundBlock
 from weft.sql.joins.connected import check_connected
 from weft.sql.reading.source import Source
@@ -56,7 +56,7 @@ def aggregation_join(
     rows, exact_rows = plain.rows(query, {}), exact.rows(query, {})
     windows = input_windows(plain)
     if not aggregates(query):
-        raise plain.source.error("NO_AGGREGATE", 0)
+        raise plain.source.error("NO_AGGREGATE", first_window(plain))
     attributes = Attributes()
     conditions = bound_conditions(plain, exact, exact_rows, attributes)
     slots = tuple(range(len(plain.read)))

@@ -68,13 +68,13 @@ def step(
     if every is not None:
         length, at = every.length, every.at + 1
     elif lengths:
-        length, at = math.gcd(*lengths), _first_window(sources)
+        length, at = math.gcd(*lengths), first_window(sources)
     else:
         detail = (
             "a window UNTIL NOW does not say how often the query is evaluated; "
             "add a clause such as EVERY 10 SECONDS at the end"
         )
-        raise sources.source.error("BAD_EVERY", _first_window(sources), detail=detail)
+        raise sources.source.error("BAD_EVERY", first_window(sources), detail=detail)
     if length < SHORTEST_STEP:
         detail = (
             f"the query would be evaluated every {length} microseconds of event time; the least is a "
@@ -84,5 +84,6 @@ def step(
     return length
 
 
-def _first_window(sources: Sources) -> int:
+def first_window(sources: Sources) -> int:
+    """The token of the first window in brackets."""
     return next((entry.window.at for entry in sources.read if entry.window is not None), 0)

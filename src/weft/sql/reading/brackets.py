@@ -19,6 +19,7 @@ MOST_ROWS: Final = 1 << 60
 """So that a number, a range and a slide can be added within a bigint."""
 
 _KINDS: Final = {"SLIDING": "sliding", "TUMBLING": "tumbling"}
+_STEPS: Final = ("SLIDE", "EVERY")
 _AFTER_EVERY: Final = ("ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET")
 """Clauses that other queries may end with."""
 _ROWS = re.compile(r"(?:.*\s)?rows?\s*\Z", re.IGNORECASE | re.DOTALL)
@@ -57,8 +58,11 @@ def input_window(cursor: Cursor) -> InputWindow:
         return InputWindow("landmark", 0, opening)
     kind = _kind(cursor)
     start = cursor.at
-    text = _text(cursor, (*_KINDS, "]"))
+    text = _text(cursor, (*_KINDS, *_STEPS, "]"))
     kind = kind or _kind(cursor) or "sliding"
+    if cursor.upper() in _STEPS:
+        detail = "how often the query is evaluated is said once, by EVERY at the end of the query"
+        raise cursor.source.error("BAD_WINDOW", cursor.at, detail=detail)
     cursor.expect("]")
     if not text or counts_rows(text):
         found = f"not '{text}'" if text else "and this one has none"

@@ -253,10 +253,15 @@ class Sources:
         return Scope((Relation(relation.qualifier, columns),), columns, ())
 
     def _join(self, join: Join, visible: Mapping[str, Visible]) -> Scope:
+        words = f"{join.kind.upper()} JOIN"
+        if self.windows and join.kind not in _INNER:
+            reason = (
+                f"{words} of windows: aggregation sets have no entries for rows without a partner"
+            )
+            raise Unshared(reason, join.at, "write an inner JOIN")
         if join.kind in _OUTER and self.exact is not None:
             return self._optional(join, visible)
         if join.kind not in _INNER:
-            words = f"{join.kind.upper()} JOIN"
             raise Unshared(f"{words} has no shared form", join.at, "inner joins are shared")
         left = self._part(join.left, visible)
         inputs_left = len(self.read)
