@@ -141,9 +141,11 @@ def sides_of(query: AggregationJoin) -> list[Side]:
     return sides
 
 
-def groups_at(query: AggregationJoin, sides: Sequence[Side], instants: Sequence[int]) -> pa.Table:
+def groups_at(
+    query: AggregationJoin, sides: Sequence[Side], instants: Sequence[int], time: str = "`ts`"
+) -> pa.Table:
     """The groups at some seconds, before HAVING: `at`, `k0…`, `a0…`."""
-    of_each = [entry.partials("`ts`") for entry in query.aggregates]
+    of_each = [entry.partials(time) for entry in query.aggregates]
     at = np.array(instants, np.int64) * SECOND
     return evaluated(query, sides, of_each, at, ansi=True, block=7)
 
