@@ -43,8 +43,12 @@ NOW = "FROM Auction a [WINDOW UNTIL NOW], Bid b [WINDOW UNTIL NOW]"
         ("SELECT count(*) FROM Auction a [WINDOW 1 HOUR", "PARSE_ERROR", 46, "the closing ] is missing"),
         (f"SELECT count(*) FROM Auction a [RANGE 1 HOUR], Bid b [WINDOW 1 HOUR] {WHERE}", "BAD_WINDOW", 32,
          "beside [WINDOW …] write [WINDOW …]"),
+        ("SELECT count(*) FROM Auction a [RANGE 1 HOUR], Bid b WHERE a.auctionID = b.auctionID AND a.ts = b.ts "
+         "GROUP BY window(a.ts, '1 hour')", "BAD_WINDOW", 32, "a window such as [WINDOW 1 HOUR]"),
+        ("SELECT count(*) FROM Auction a [RANGE 1 HOUR], Bid b [RANGE 1 HOUR] WHERE a.auctionID = b.auctionID",
+         "BAD_WINDOW", 32, "a window such as [WINDOW 1 HOUR]"),
         ("SELECT a.auctionID FROM Auction a [RANGE 1 HOUR], Bid b WHERE a.auctionID = b.auctionID",
-         "BAD_WINDOW", 35, "a condition on event times"),
+         "BAD_WINDOW", 35, "conditions on event times"),
         ("SELECT count(*) FROM (SELECT a.sellerID AS s FROM Auction a, Bid b WHERE a.auctionID = b.auctionID) "
          "x [WINDOW 1 HOUR], Person p WHERE s = personID", "BAD_WINDOW", 103, "inside of the subquery"),
         ("SELECT auctionID FROM Bid WHERE bidderID IN (SELECT sellerID FROM Auction [WINDOW 1 HOUR])",

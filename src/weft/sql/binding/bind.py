@@ -93,6 +93,7 @@ def bind(
                 except Unshared as unshared:
                     if not may_be_derived(query, inputs, unshared):
                         raise
+                _refuse_ranges(query, source)
                 sources = Sources(source, inputs, asked, ansi, Exact(time_zone))
                 return _shallow(derived_query, name, query_id, query, sources)
             return _shallow(network_query, name, query_id, query, opened)
@@ -125,13 +126,17 @@ def _check_clauses(query: QueryExpression, source: Source, emit: str | None) -> 
             "[WINDOW 1 HOUR]; the slide of other windows stands in window(…) or behind SLIDE"
         )
         raise source.error("BAD_EVERY", query.instants.at, detail=detail)
-    if isinstance(query, Select) and aggregates(query):
-        return
+    if not (isinstance(query, Select) and aggregates(query)):
+        _refuse_ranges(query, source)
+
+
+def _refuse_ranges(query: QueryExpression, source: Source) -> None:
+    """Raises if a query has the window of an aggregate over one stream, and is none."""
     for relation in relations(query):
         if relation.bracket is not None:
             detail = (
-                "[RANGE …] is the window of an aggregate over one stream; in a join write the window as "
-                "a condition on event times"
+                "[RANGE …] is the window of an aggregate over one stream; in a join that aggregates give "
+                "every stream a window such as [WINDOW 1 HOUR], else write conditions on event times"
             )
             raise source.error("BAD_WINDOW", relation.bracket.at, detail=detail)
 
