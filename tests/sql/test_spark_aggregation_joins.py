@@ -96,7 +96,7 @@ TEXTS = [
     ),
     Text(
         "x.channel, sum(y.bidPrice) AS s, bool_or(x.bidPrice > 5) AS o",
-        (("Bid", "x", 3600), ("Bid", "y", 900)),
+        (("Bid", "x", 3600), ("Bid", "y", 1800)),
         "x.auctionID = y.auctionID AND x.channel <=> y.channel AND x.bidPrice <= y.bidPrice + 30",
         "GROUP BY x.channel",
     ),
