@@ -30,6 +30,12 @@ MESSAGES: dict[str, str] = {
     "SEVERAL_WINDOWS": "a query has one window; register a query for each window",
     "BAD_WINDOW": "{detail}",
     "BAD_INTERVAL": "'{text}' is not an interval of fixed length: {detail}",
+    "NO_INPUT_WINDOW": "stream '{stream}' has no window; in an aggregation join every stream has one: write "
+    "{stream} [WINDOW 1 HOUR], or {stream} [WINDOW UNTIL NOW] for all rows so far",
+    "NO_AGGREGATE": "windows in brackets are for joins that aggregate; add an aggregate such as count(*), or "
+    "GROUP BY, or write the windows as conditions on event times",
+    "BAD_EVERY": "{detail}",
+    "BAD_EMIT": "emit is 'full' or 'changes', and belongs to aggregation joins: {detail}",
     "BAD_TIME": "the window must be over the stream's event time '{time}', not {found}",
     "UNSUPPORTED": "{detail}",
     "INVALID_QUERY": "Spark refuses the query: {detail}",

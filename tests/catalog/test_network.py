@@ -111,7 +111,7 @@ def test_both_databases_hold_the_same_network(catalog_url: str, opening: Opening
     assert relations(reopened) == relations(other)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     batches=changes(),
     rows=relation_rows(),
@@ -135,7 +135,7 @@ def test_after_every_change_the_relations_are_those_of_a_rebuild(
         assert network_rows(plan, rows) == expected
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     queries=st.lists(join_queries("q", most_inputs=2), min_size=1, max_size=8),
     data=st.data(),

@@ -168,7 +168,7 @@ def windows(draw: st.DrawFn) -> Window:
 CASES = st.lists(st.tuples(windows(), st.sampled_from([None, ODD])), min_size=1, max_size=6)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     CASES,
     st.lists(ROWS, min_size=1, max_size=3),

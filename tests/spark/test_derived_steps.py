@@ -33,6 +33,7 @@ from weft.runtime.protocol.step import Hooks
 from weft.runtime.protocol.stepper import Stepper
 from weft.runtime.sinks.outlet import SinkOutlet
 from weft.runtime.sinks.store import ResultStore
+from weft.runtime.tables import TableVersions
 from weft.runtime.windows.engine import Surroundings, WindowsEngine
 from weft.sql import bind
 
@@ -64,8 +65,9 @@ class Chain:
         sink.bind(self.network.storage, "test")
         members = Membership(lambda: self.queries, lambda: self.network.last.engine["unseen"])
         planner = Planner(log, self.schema, settings, sampling, members.complete_from)
+        tables = TableVersions(self.network.storage, dict, list)
         windows = WindowsEngine(
-            Surroundings(log, sink, settings, 2, members.queries, planner, sampling)
+            Surroundings(log, sink, settings, 2, members.queries, planner, sampling, tables)
         )
         self.engine = DerivedEngine(windows, members, log, self.network.log(LOG))
         self.failed: dict[str, str] = {}

@@ -303,3 +303,23 @@ def test_a_join_of_everything_with_everything_is_quarantined(streams: Streams) -
         streams.add("t", some_rows(40, 60))
         w.start(availableNow=True).awaitTermination()
         assert streams.check(w, queries) > 20
+
+
+@pytest.mark.parametrize("condition", ["a > 2", "a > 2 AND a < 1"])
+def test_rows_are_counted_while_they_are_published(streams: Streams, condition: str) -> None:
+    """A stream without windowed aggregates is read once, also if no row can pass; its late rows and rows
+    without event time count."""
+    w = streams.open()
+    streams.register(w, {"filtered": f"SELECT id FROM t WHERE {condition}"})
+    streams.add("t", some_rows(10_000, 10_020))
+    streams.add("t", some_rows(10_020, 10_030))
+    late = some_rows(0, 5)
+    times = late.column("ts").to_pylist()
+    column = pa.array([None, *times[1:]], late.schema.field("ts").type)
+    streams.add("t", late.set_column(late.schema.get_field_index("ts"), "ts", column))
+    run = w.start(availableNow=True)
+    run.awaitTermination()
+    steps = [step for step in run.recentProgress if step["stream"] == "t"]
+    counts = [(step["rows"], step["late_rows"], step["null_times"]) for step in steps]
+    assert counts[:3] == [(20, 0, 0), (10, 0, 0), (5, 4, 1)]
+    assert steps[-1]["watermark"] == (START + 10_029 - 3600) * 1_000_000

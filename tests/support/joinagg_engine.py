@@ -81,9 +81,7 @@ class Stream:
         times = [row[0] for row in rows]
         self.latest = max([*times, *([] if self.latest is None else [self.latest])], default=None)
         folder = f"{self.log.folder('published')}/{sequence:012d}-x"
-        published = [
-            entry for s in early for entry in self._panes(s, f"{folder}-{PANES}", before)
-        ]
+        published = [entry for s in early for entry in self._panes(s, f"{folder}-{PANES}", before)]
         if late and rows:
             published.append(self._late_rows(rows, late, f"{folder}-{LATE_ROWS}", before))
         commit = Commit(
@@ -249,9 +247,7 @@ class EngineRun:
         def asked() -> bool:
             return any(stream.name in query.relations for query in self.queries)
 
-        return InputLog(
-            stream.log, lambda: stream.log.last(), lambda: None, lambda: False, asked
-        )
+        return InputLog(stream.log, lambda: stream.log.last(), lambda: None, lambda: False, asked)
 
     def add_stream(self, name: str) -> None:
         self.streams[name] = Stream(name, self.log(name))

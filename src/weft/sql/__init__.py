@@ -6,8 +6,8 @@ several queries. Nothing here knows Spark: the few types that the whitelist cann
 an `Analyzer`.
 
 `reading/` makes syntax of text, `typing/` and `scopes/` say what expressions and names mean,
-`windowed/`, `joins/` and `sets/` bind the kinds of queries that are shared, `binding/` decides which of
-them a text is; `fallback` is one of none.
+`grouping/` binds keys and aggregates; `windowed/`, `joins/`, `sets/` and `joinagg/` bind the kinds of queries that are
+shared, `binding/` decides which of them a text is; `fallback` is one of none.
 """
 
 from weft.sql.binding.bind import bind

@@ -109,3 +109,24 @@ def test_a_sum_of_joined_rows_that_overflows_fails_under_ansi_and_names_the_quer
     with pytest.raises(QueryFailure, match="overflow") as raised:
         evaluated(query, sides, partials, np.array([10]), ansi=True)
     assert raised.value.queries == ("q@1",)
+
+
+def test_a_key_over_several_inputs_that_overflows_fails_under_ansi_and_names_the_query() -> None:
+    from dataclasses import replace
+
+    from weft.kernel.failure import QueryFailure
+
+    total = Call("+", (Ref("0.j", "int"), Ref("1.j", "int")), "int")
+    query = replace(
+        query_of([InputWindow("sliding", 30)] * 2, [None], ["count"], set()), keys=(total,)
+    )
+    streams: list[list[Row]] = [[(1, 2**31 - 1, "x", 0)], [(1, 2**31 - 1, "x", 0)]]
+    sides = [
+        Side(entries(rows, entry.window, []), True, ())
+        for rows, entry in zip(streams, query.inputs, strict=True)
+    ]
+    partials = [entry.partials("`t`") for entry in query.aggregates]
+    with pytest.raises(QueryFailure, match="overflow") as raised:
+        evaluated(query, sides, partials, np.array([10]), ansi=True)
+    assert raised.value.queries == ("q@1",)
+    assert evaluated(query, sides, partials, np.array([10]), ansi=False).to_pylist()[0]["k0"] == -2

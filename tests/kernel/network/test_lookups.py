@@ -144,7 +144,7 @@ def run(
             joined.setdefault(join, []).append(rows)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(texts(), min_size=1, max_size=3), steps(), contents(), st.integers(1, 4))
 def test_new_rows_are_those_of_duckdb(
     queries: list[Text],
@@ -155,7 +155,7 @@ def test_new_rows_are_those_of_duckdb(
     run(queries, deltas, tables, {restart: tables})
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     st.lists(texts(), min_size=1, max_size=3), steps(), contents(), contents(), st.integers(2, 3)
 )

@@ -146,7 +146,7 @@ def check(
 some_steps = st.dictionaries(st.integers(0, 2), st.integers(1, 5), max_size=3)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(waiting_texts(), min_size=1, max_size=3), steps(), contents(), some_steps, some_steps, st.integers(2, 5)
 )  # fmt: skip

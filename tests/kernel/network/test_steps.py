@@ -94,7 +94,7 @@ class Runner:
         )
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(queries_of(4), histories())
 def test_new_matches_are_those_of_duckdb(
     queries: list[Spec], deltas: list[dict[str, pa.Table]]
@@ -105,7 +105,7 @@ def test_new_matches_are_those_of_duckdb(
         assert runner.step(number, delta) == expected
 
 
-@settings(max_examples=18)
+@settings(max_examples=10)
 @given(queries_of(3), histories(), st.integers(1, 3))
 def test_a_restart_changes_nothing(
     queries: list[Spec], deltas: list[dict[str, pa.Table]], after: int
@@ -118,7 +118,7 @@ def test_a_restart_changes_nothing(
             runner.restart(watermark_of(number))
 
 
-@settings(max_examples=18)
+@settings(max_examples=10)
 @given(queries_of(4), histories(), st.integers(1, 3), st.integers(0, 3))
 def test_queries_come_and_go(
     queries: list[Spec],

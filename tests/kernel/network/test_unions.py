@@ -26,7 +26,7 @@ def queries() -> st.SearchStrategy[list[UnionSpec | Spec]]:
     return st.tuples(union_specs("u0"), specs("q"), union_specs("u1")).map(list)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(queries(), histories(), st.integers(1, 3))
 def test_the_rows_of_a_union_are_those_of_duckdb_also_after_a_restart(
     live: list[UnionSpec | Spec], deltas: list[dict[str, pa.Table]], after: int

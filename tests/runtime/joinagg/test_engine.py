@@ -182,7 +182,9 @@ def test_a_crash_anywhere_loses_nothing_and_repeats_nothing(
 ) -> None:
     query = query_of([SLIDING, InputWindow("landmark")], [None, 0], ["count", "sum"], {0})
     plain = with_changes(query)
-    run = EngineRun(tmp_path, [query, replace(plain, id="r@2")], {"q@1": (False, True), "r@2": (True, True)})
+    run = EngineRun(
+        tmp_path, [query, replace(plain, id="r@2")], {"q@1": (False, True), "r@2": (True, True)}
+    )
     for name in ("s0", "s1"):
         run.add_stream(name)
     with crashing(failpoint, visit):

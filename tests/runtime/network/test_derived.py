@@ -57,7 +57,7 @@ def published(run: EngineRun) -> Counter[Any]:
     return counted(pa.concat_tables(tables)) if tables else Counter()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     histories(),
     st.lists(st.booleans(), min_size=4, max_size=4),

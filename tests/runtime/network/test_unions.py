@@ -23,7 +23,7 @@ from tests.support.network_steps import (
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.tuples(union_specs("u"), specs("q"), union_specs("v")),
     histories(),
@@ -43,7 +43,7 @@ def test_unions_come_and_go_on_the_driver_and_in_tasks(
     from_steps = {second.id: dict.fromkeys(STREAMS, after + 1)}
     with TemporaryDirectory() as folder:
         oracle = Oracle()
-        run = EngineRun(Path(folder), [first, join], plan=GeneratedPlans(), lane_cap_bytes=64)
+        run = EngineRun(Path(folder), [first, join], plan=GeneratedPlans(), lane_cap_bytes=600)
         for number, delta in enumerate(deltas, 1):
             if number == restart:
                 run.restart()

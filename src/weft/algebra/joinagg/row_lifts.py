@@ -15,7 +15,15 @@ from weft.algebra.aggregate import MOMENTS, Aggregate, lift
 from weft.algebra.joinagg.sources import Source, time_of
 from weft.algebra.query import StreamSchema
 from weft.algebra.scalar import Expression
-from weft.algebra.types import BIGINT, BOOLEAN, DOUBLE, INTEGRAL, SqlType, decimal, decimal_parameters
+from weft.algebra.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGRAL,
+    SqlType,
+    decimal,
+    decimal_parameters,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,10 @@ def _summand(value: str, type_: SqlType) -> str:
         summed = decimal(parameters[0] + 10, parameters[1])
         return f"named_struct('sum', coalesce(cast({value} AS {summed}), 0), 'overflow', 0L)"
     if type_ == BIGINT:
-        high, low = f"coalesce(shiftright({value}, 32), 0L)", f"coalesce(({value}) & 4294967295L, 0L)"
+        high, low = (
+            f"coalesce(shiftright({value}, 32), 0L)",
+            f"coalesce(({value}) & 4294967295L, 0L)",
+        )
         return f"named_struct('high', {high}, 'low', {low})"
     if type_ in INTEGRAL:
         return f"coalesce(cast({value} AS bigint), 0L)"

@@ -19,7 +19,7 @@ from weft.kernel.columns import partial_columns
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
-from weft.kernel.failure import QueryFailure
+from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.joinagg.entries import Contents, Entries
 from weft.kernel.joinagg.grouping import Grouping, Groups
 from weft.kernel.joinagg.join import BLOCK, join_steps, joined
@@ -74,6 +74,9 @@ def evaluated(
         return _lowered(query, groups, grouping, partials, places, ansi)
     except QueryFailure as failure:
         raise QueryFailure(failure.error_class, failure.message, (query.id,)) from failure
+    except NeedsSpark as problem:
+        # Keys hold only what the kernel can evaluate, so under ANSI Spark would raise here, too.
+        raise QueryFailure("ARITHMETIC_OVERFLOW", f"a key: {problem}", (query.id,)) from problem
 
 
 def _order(query: AggregationJoin, contents: Sequence[Contents]) -> list[int]:

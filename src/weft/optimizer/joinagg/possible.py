@@ -50,6 +50,4 @@ def is_possible(plan: Plan, fixed: Fixed) -> bool:
 
 def nearest(plan: Plan, fixed: Fixed) -> Plan:
     """The plan with what is fixed put right."""
-    return tuple(
-        early if must is None else must for early, must in zip(plan, fixed, strict=True)
-    )
+    return tuple(early if must is None else must for early, must in zip(plan, fixed, strict=True))

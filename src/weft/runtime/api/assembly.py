@@ -239,7 +239,7 @@ class Assembly:
         for_joins = NetworkPublication(
             schema, self._registry.joins, lambda: self._columns[name], self._registry.edition
         )
-        late_rows = LateRowsPublication(schema, late_sources, aggregated)
+        late_rows = LateRowsPublication(schema, late_sources)
         consumers = [
             Consumer(publication, lambda: rows_stepper.last),
             Consumer(for_joins, lambda: network.last),

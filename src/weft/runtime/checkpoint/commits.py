@@ -267,9 +267,7 @@ def _staged(body: dict[str, Any]) -> Staged:
 def editions(body: Mapping[str, Any]) -> dict[str, Edition]:
     """The editions in the JSON form of an intent or a commit."""
     return {
-        name: Edition(
-            edition["last"], tuple(edition["without"]), tuple(edition.get("names", ()))
-        )
+        name: Edition(edition["last"], tuple(edition["without"]), tuple(edition.get("names", ())))
         for name, edition in body.get("editions", {}).items()
     }
 

@@ -147,7 +147,9 @@ class JoinAggEngine:
             for slot, entry in enumerate(query.inputs):
                 if entry.window is None:
                     made = row_columns(source_of(query, slot), None).all
-                    bits = {column.name: Bit(column.name, column.sql, column.type) for column in made}
+                    bits = {
+                        column.name: Bit(column.name, column.sql, column.type) for column in made
+                    }
                     wanted.setdefault(entry.relation, {}).update(bits)
         bits_of: Bits = {name: tuple(bits.values()) for name, bits in wanted.items()}
         return self._tables.versions(self._log.stream, bits_of)

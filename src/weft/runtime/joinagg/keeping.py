@@ -69,9 +69,7 @@ class Keeping:
         of_panes = [entry for entry in old_state if "source" in entry]
         published = [*live.get(RETAINED, ()), *consumed]
         entries = statefiles.needed([*of_panes, *published], self.inputs, self.horizons)
-        panes = {
-            key: held.after(self.horizons[key]) for key, held in self.outcome.panes.items()
-        }
+        panes = {key: held.after(self.horizons[key]) for key, held in self.outcome.panes.items()}
         files = statefiles.StepFiles(self.log, f"{self.work.name}-{self.work.attempt}")
         for relation in statefiles.crowded(entries):
             entries, panes = self._written_anew(files, relation, entries, panes)

@@ -18,9 +18,7 @@ _TABLE_ROWS = 1000.0
 """Rows that a table is priced with."""
 
 
-def load_of(
-    query: AggregationJoin, statistics: Callable[[str], StreamStatistics]
-) -> JoinLoad:
+def load_of(query: AggregationJoin, statistics: Callable[[str], StreamStatistics]) -> JoinLoad:
     """The load of a query's inputs."""
     known = {
         entry.relation: statistics(entry.relation)

@@ -33,14 +33,12 @@ class LateRowsPublication:
     stream: StreamSchema
     sources: Callable[[], Sequence[Source]]
     """The sources of late inputs on the stream, whose columns are read."""
-    asked: Callable[[], bool]
-    """Whether there are aggregation joins on the stream."""
     name: str = LATE_ROWS
     time_column: str = TIME
 
     @property
     def wanted(self) -> bool:
-        return self.asked()
+        return bool(self.sources())
 
     def edition(self) -> Edition:
         return Edition(names=tuple(sorted(source.id for source in self.sources())))

@@ -139,7 +139,10 @@ class Evaluator:
         except PySparkException as error:
             failure = failure_of(error)
             raise QueryFailure(failure.error_class, failure.message, (query.id,)) from error
-        columns = {name: made.column(name).cast(groups.schema.field(name).type) for name in key_columns(query)}
+        columns = {
+            name: made.column(name).cast(groups.schema.field(name).type)
+            for name in key_columns(query)
+        }
         for place in range(len(outputs)):
             type_ = arrow_type(query.columns[place].type)
             columns[f"c{place}"] = made.column(f"c{place}").cast(type_)

@@ -35,9 +35,7 @@ def retained(entry: Entry, relation: str, rows_of: Sequence[str]) -> Entry:
     return {"sets": list(rows_of), **entry, "relation": relation}
 
 
-def panes_in(
-    storage: Storage, entries: Iterable[Entry], inputs: Inputs
-) -> dict[Key, list[Panes]]:
+def panes_in(storage: Storage, entries: Iterable[Entry], inputs: Inputs) -> dict[Key, list[Panes]]:
     """What files hold of the sources of some inputs."""
     found: dict[Key, list[Panes]] = {}
     for entry in entries:

@@ -2,7 +2,8 @@
 
 The counts (rows, latest event time, NULL times, late rows) are of the whole stream, before any
 predicate and any lookup. A node that sees every row keeps them in its fragments, at almost no cost. If
-there is no such node, Spark observes the rows on their way into the first node.
+there is no such node, Spark observes the rows on their way into the first node; without any node, on their
+way into what is published, so that they are read once.
 """
 
 from __future__ import annotations
@@ -48,15 +49,20 @@ def subaggregate(
     cores: int,
     lanes: int | None,
     tables: Tables,
+    *,
+    published: bool = False,
 ) -> None:
     """Write the first-level nodes into `work.files`, and count the rows in `work.counted`. Raises
-    `StepFailed` for queries that fail."""
+    `StepFailed` for queries that fail. `published`: the rows are read again, to be published."""
     rows = work.rows
     assert rows is not None
     if work.own_session:
         _fit_shuffle(work.spark, cores)
     plan = program.plan
     measures = _measures(plan.stream, before)
+    if published and not plan.nodes:
+        _count_later(work, rows, measures)
+        return
     counting = counting_node(program)
     observation = Observation(f"weft_{work.attempt}") if counting is None else None
     observed = rows if observation is None else rows.observe(observation, *measures)
@@ -84,13 +90,28 @@ def subaggregate(
         elif observation is not None and plan.nodes:
             work.counted = _observed(observation)
         if not work.counted:
-            work.counted = rows.agg(*measures).collect()[0].asDict()
+            work.counted = _counted(rows, measures)
         work.files = files
     except PySparkException:
         failures = culprits(rows, plan.queries, plan.stream, tables)
         if not failures:
             raise
         raise StepFailed(failures) from None
+
+
+def _count_later(work: StepWork, rows: DataFrame, measures: list[Column]) -> None:
+    """Let the rows be counted when they are published."""
+    observation = Observation(f"weft_{work.attempt}")
+    work.rows = rows.observe(observation, *measures)
+
+    def counts(seen: bool) -> dict[str, Any]:
+        return (_observed(observation) if seen else {}) or _counted(rows, measures)
+
+    work.count_later = counts
+
+
+def _counted(rows: DataFrame, measures: list[Column]) -> dict[str, Any]:
+    return dict(rows.agg(*measures).collect()[0].asDict())
 
 
 @dataclass(frozen=True)

@@ -111,19 +111,21 @@ class Publisher:
             if publication.wanted
         }
 
-    def write(self, work: StepWork, intent: Intent) -> None:
-        """Write the publications of rows that the intent names, into `work.published`."""
-        for publication in self._rows:
+    def write(self, work: StepWork, intent: Intent) -> bool:
+        """Write the publications of rows that the intent names, into `work.published`; whether Spark has
+        read rows for it."""
+        named = [p for p in self._rows if p.name in intent.publications]
+        for publication in named:
             assert work.rows is not None
-            if publication.name in intent.publications:
-                edition = intent.editions.get(publication.name, Edition())
-                rows = publication.rows(work.rows, intent.watermark_before, edition)
-                folder = f"{work.name}-{work.attempt}-{publication.name}"
-                target = f"{self._log.folder(PUBLISHED)}/{folder}"
-                rows.coalesce(self._tasks).write.parquet(self._log.storage.spark_path(target))
-                work.published += described(
-                    self._log, target, publication.name, publication.time_column
-                )
+            edition = intent.editions.get(publication.name, Edition())
+            rows = publication.rows(work.rows, intent.watermark_before, edition)
+            folder = f"{work.name}-{work.attempt}-{publication.name}"
+            target = f"{self._log.folder(PUBLISHED)}/{folder}"
+            rows.coalesce(self._tasks).write.parquet(self._log.storage.spark_path(target))
+            work.published += described(
+                self._log, target, publication.name, publication.time_column
+            )
+        return bool(named)
 
     def unconsumed(self) -> int:
         """How many committed steps the slowest follower has not consumed; 0 if nobody waits."""

@@ -97,6 +97,9 @@ class StepWork:
     """The queries that were left out, with their errors."""
     keeps_rows: bool = False
     """Whether the engine still needs the rows after the commit."""
+    count_later: Callable[[bool], Mapping[str, Any]] | None = None
+    """Gives the counts of a step whose rows are counted while they are published, told whether Spark has
+    read them for that."""
     scratch: object = None
     """What the engine has computed from the files. It is kept when the step is computed again."""
 
@@ -111,6 +114,12 @@ class StepWork:
 
     def count(self, name: str) -> int:
         return int(self.counted.get(name) or 0)
+
+    def count_published(self, *, seen: bool) -> None:
+        """Take the counts that were left until the rows are published; `seen`: Spark has read them."""
+        if self.count_later is not None:
+            self.counted |= self.count_later(seen)
+            self.count_later = None
 
     def again(self) -> StepWork:
         """The same step from the beginning, with new file names."""

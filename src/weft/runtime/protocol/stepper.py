@@ -248,8 +248,9 @@ class Stepper:
             reach("after_read")
             if self.publisher is not None and intent.publications:
                 with work.timed("publish"):
-                    self.publisher.write(work, intent)
+                    work.count_published(seen=self.publisher.write(work, intent))
                 reach("after_published")
+            work.count_published(seen=False)
             return work, intent
 
     def _stage(self, work: StepWork, intent: Intent, origin: Origin) -> None:

@@ -28,6 +28,7 @@ from weft.algebra.plan import query_columns, query_tables
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.catalog.store import FALLBACK, QUARANTINED, REJECTED, Catalog, QueryRecord
 from weft.errors import CatalogError, SqlError, WeftError
+from weft.optimizer.joinagg.possible import fixed_inputs
 from weft.runtime.checkpoint.commits import Edition
 from weft.runtime.checkpoint.log import Plan
 from weft.runtime.queries.analyzer import SparkAnalyzer
@@ -43,6 +44,10 @@ from weft.sql.fallback import Fallback
 Bound = Query | NetworkQuery | AggregationJoin | Fallback
 """A registered query after binding."""
 
+_NO_PLAN = (
+    "the join cannot be run with approx_percentile: all inputs but the one that it reads must be joined row by "
+    "row, and their expressions must not raise errors; sketches of a table's rows have no form"
+)
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+[^.]*$")
 _MOST_CHARACTERS = 500
 
@@ -123,8 +128,8 @@ class Registry:
         """In the block, queries are bound by the same settings of the session."""
         return self._sessions.one()
 
-    def bind(self, name: str, sql: str, query_id: str) -> Bound:
-        """Bind a query, or raise `SqlError`."""
+    def bind(self, name: str, sql: str, query_id: str, emit: str | None = None) -> Bound:
+        """Bind a query, or raise `SqlError`. `emit` is for aggregation joins: full or changes."""
         try:
             session = self._sessions.now()
             with quiet_sql_errors():
@@ -138,8 +143,11 @@ class Registry:
                     double_quoted_names=session.double_quoted_names,
                     tables=self.table_fields,
                     time_zone=session.time_zone,
+                    emit=emit,
                     guard=None if self._allow_unsafe else Guard(self._spark.catalog.tableExists),
                 )
+                if isinstance(bound, AggregationJoin) and fixed_inputs(bound) is None:
+                    raise SqlError("UNSUPPORTED", detail=_NO_PLAN)
                 if isinstance(bound, Fallback):
                     self._check_fallback(bound)
         except WeftError as error:
@@ -177,7 +185,7 @@ class Registry:
             if bound is None:
                 statuses = {live.change: live.status for live in self.live()}
                 if statuses.get(record.change) != REJECTED:
-                    self.bind(record.name, record.sql, record.id)
+                    self.bind(record.name, record.sql, record.id, record.emit)
                 continue
             for name in _relations(bound):
                 if name not in self.sources and name not in self.tables:
@@ -204,7 +212,7 @@ class Registry:
         if record.status == REJECTED:
             return None
         try:
-            bound = self.bind(record.name, record.sql, record.id)
+            bound = self.bind(record.name, record.sql, record.id, record.emit)
         except WeftError as error:
             if error.error_class not in ("UNKNOWN_STREAM", "SESSION_SETTING"):
                 self._live.set_status(record.change, REJECTED, str(error))

@@ -119,7 +119,16 @@ class WindowsEngine:
             return self._tables.frame(work.spark, intent.tables[name])
 
         with work.timed("level1"):
-            subaggregate(work, self._log, program, before, self._lanes, lanes, table)
+            subaggregate(
+                work,
+                self._log,
+                program,
+                before,
+                self._lanes,
+                lanes,
+                table,
+                published=bool(intent.publications),
+            )
         seconds = time.perf_counter() - work.started
         work.keeps_rows = self._sampling.due(work.batch, work.count("rows"), seconds)
 

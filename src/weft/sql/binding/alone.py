@@ -59,7 +59,11 @@ def _relations(
 
 def _refuse_brackets(source: Source, unshared: Unshared) -> None:
     for token, following in zip(source.tokens, source.tokens[1:]):
-        if token.upper == "[" and following.upper in ("RANGE", "WINDOW"):
+        if token.upper == "[" and following.upper == "WINDOW":
+            advice = f": {unshared.advice}" if unshared.advice else ""
+            detail = f"{unshared.reason}, and Spark has no windows of inputs{advice}"
+            raise source.error("UNSUPPORTED", unshared.at, detail=detail)
+        if token.upper == "[" and following.upper == "RANGE":
             raise source.error(
                 "UNSUPPORTED",
                 unshared.at,

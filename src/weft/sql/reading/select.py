@@ -3,7 +3,7 @@ subqueries in FROM.
 
 `parse` gives the parts of the query. It raises `SqlError` for what is certainly not a query, and
 `Unshared` for Spark SQL beyond SELECT, FROM, WHERE, GROUP BY, HAVING and set operations. INTERSECT binds
-tighter than UNION and EXCEPT, which are grouped from the left.
+tighter than UNION and EXCEPT, which are grouped from the left. At the end of the text may stand EVERY.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.sql.fallback import Unshared
-from weft.sql.reading.brackets import bracket
+from weft.sql.reading.brackets import bracket, every, input_window, is_every
 from weft.sql.reading.cursor import Cursor, Unexpected
 from weft.sql.reading.expressions import expression
 from weft.sql.reading.relations import JOINS
@@ -61,6 +61,9 @@ def parse(source: Source) -> QueryExpression:
     check_one_select(source)
     try:
         query = _query(cursor)
+        if is_every(cursor):
+            query.instants = every(cursor)
+            _refuse_later(cursor)
         while cursor.take(";"):
             pass
         if cursor.token.kind != END:
@@ -201,9 +204,8 @@ def _item(cursor: Cursor) -> Item:
 def _bare_alias(cursor: Cursor) -> str | None:
     """An alias without AS."""
     token = cursor.token
-    if token.kind == QUOTED or (token.kind == WORD and token.upper not in _NO_ALIAS):
-        return cursor.name()
-    return None
+    is_word = token.kind == WORD and token.upper not in _NO_ALIAS and not is_every(cursor)
+    return cursor.name() if is_word or token.kind == QUOTED else None
 
 
 def _from(cursor: Cursor) -> FromPart:
@@ -256,11 +258,11 @@ def _relation(cursor: Cursor) -> FromPart:
         raise Unshared(f"{cursor.upper()} in FROM has no shared form", at)
     if cursor.upper() == "(" and cursor.upper(1) in ("SELECT", "WITH", "FROM", "VALUES", "TABLE"):
         query = _subquery(cursor)
-        return Relation(at, (), query, *_relation_alias(cursor))
+        return _with_window(cursor, Relation(at, (), query, *_relation_alias(cursor)))
     if cursor.upper() == "(" and cursor.upper(1) == "(":
         try:
             query = _subquery(cursor)
-            return Relation(at, (), query, *_relation_alias(cursor))
+            return _with_window(cursor, Relation(at, (), query, *_relation_alias(cursor)))
         except Unexpected:
             cursor.at = at  # joins in parentheses that begin with a subquery
     if cursor.take("("):
@@ -278,8 +280,17 @@ def _relation(cursor: Cursor) -> FromPart:
     if cursor.upper() == "(":
         raise Unshared("a table function has no shared form", at)
     relation = Relation(at, tuple(parts), None, *_relation_alias(cursor))
-    if cursor.upper() == "[":
+    if cursor.upper() == "[" and cursor.upper(1) != "WINDOW":
         relation.bracket = bracket(cursor)
+        if relation.alias is None:
+            relation.alias, relation.columns = _relation_alias(cursor)
+    return _with_window(cursor, relation)
+
+
+def _with_window(cursor: Cursor, relation: Relation) -> Relation:
+    """The relation with the window in brackets that may follow, before or behind its alias."""
+    if cursor.upper() == "[" and cursor.upper(1) == "WINDOW":
+        relation.window = input_window(cursor)
         if relation.alias is None:
             relation.alias, relation.columns = _relation_alias(cursor)
     return relation

@@ -247,6 +247,24 @@ class BracketWindow:
 
 
 @dataclass(slots=True, eq=False)
+class InputWindow:
+    """The window of an input of an aggregation join, `[WINDOW 1 HOUR]`, in microseconds. `kind` is
+    `sliding`, `tumbling` or `landmark`, which has no length."""
+
+    kind: str
+    length: int
+    at: int
+
+
+@dataclass(slots=True, eq=False)
+class Every:
+    """How often an aggregation join is evaluated: `EVERY 10 SECONDS`, in microseconds."""
+
+    length: int
+    at: int
+
+
+@dataclass(slots=True, eq=False)
 class Relation:
     """A name or a subquery in FROM, with its alias and new names for its columns.
 
@@ -259,6 +277,7 @@ class Relation:
     alias: str | None = None
     columns: tuple[str, ...] = ()
     bracket: BracketWindow | None = None
+    window: InputWindow | None = None
 
     @property
     def name(self) -> str:
@@ -305,6 +324,7 @@ class Select:
     group: list[SyntaxNode] = field(default_factory=list)
     group_at: int | None = None
     having: SyntaxNode | None = None
+    instants: Every | None = None
 
     @property
     def bracket(self) -> BracketWindow | None:
@@ -331,6 +351,7 @@ class SetOperation:
     left: QueryExpression
     right: QueryExpression
     definitions: list[Definition] = field(default_factory=list)
+    instants: Every | None = None
 
     @property
     def words(self) -> str:
@@ -338,3 +359,24 @@ class SetOperation:
 
 
 QueryExpression = Select | SetOperation
+
+
+def relations(query: QueryExpression) -> Iterator[Relation]:
+    """The relations in FROM of a query, of its common table expressions and of the subqueries in FROM."""
+    for definition in query.definitions:
+        yield from relations(definition.query)
+    if isinstance(query, SetOperation):
+        yield from relations(query.left)
+        yield from relations(query.right)
+    else:
+        yield from _relations_of(query.source)
+
+
+def _relations_of(part: FromPart) -> Iterator[Relation]:
+    if isinstance(part, Join):
+        yield from _relations_of(part.left)
+        yield from _relations_of(part.right)
+        return
+    yield part
+    if part.query is not None:
+        yield from relations(part.query)

@@ -21,6 +21,7 @@ from weft.sql.reading.syntax import (
     Item,
     Name,
     Number,
+    Star,
     String,
     SyntaxNode,
     Unary,
@@ -72,6 +73,8 @@ def _printed(node: SyntaxNode, outputs: Outputs) -> str | None:
         return node.value
     if isinstance(node, Constant):
         return "NULL" if node.value is None else str(node.value).lower()
+    if isinstance(node, Star):
+        return ".".join((*node.qualifier, "*"))
     if isinstance(node, Function):
         return _function(node, outputs)
     if isinstance(node, Binary):

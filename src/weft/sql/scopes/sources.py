@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -58,6 +58,7 @@ class Input:
     relation: str
     alias: str
     at: int
+    window: syntax.InputWindow | None = None
 
 
 class Unremoved(NamedTuple):
@@ -81,6 +82,8 @@ class Sources:
     analyzer: Remembering
     ansi: bool
     exact: Exact | None = None
+    windows: bool = False
+    """Whether it is for an aggregation join: inputs have windows, and columns are named by slot in any case."""
     read: list[Input] = field(default_factory=list)
     block: Block = field(default_factory=Block)
     """The block that is being read: in the end the outermost one."""
@@ -135,8 +138,11 @@ class Sources:
     def _part(self, part: FromPart, visible: Mapping[str, Visible]) -> Scope:
         if isinstance(part, Join):
             return self._join(part, visible)
+        first = len(self.read)
         if part.query is not None:
-            return self._derived(part, part.query, part.alias or "", visible)
+            scope = self._derived(part, part.query, part.alias or "", visible)
+            self._give_window(part, first)
+            return scope
         definition = visible.get(part.name.lower()) if len(part.parts) == 1 else None
         if definition is not None:
             columns = definition.definition.columns
@@ -145,14 +151,17 @@ class Sources:
                 raise Unshared("a window in brackets after a subquery", part.at)
             named = syntax.Relation(part.at, (), query, None, columns)
             scope = self._derived(named, query, part.alias or part.name, definition.visible)
+            self._give_window(part, first)
             return self._renamed(scope, part)
         return self._renamed(self._base(part), part)
 
     def _base(self, part: syntax.Relation) -> Scope:
         name, fields = self.inputs.relation(self.source, part.parts, part.at)
-        slot = None if self.exact is None else len(self.read)
+        slot = None if self.exact is None and not self.windows else len(self.read)
         alias = part.alias or part.parts[-1]
-        self.read.append(Input(name, alias, part.at))
+        if part.window is not None and not self.windows:
+            raise Unshared("a window in brackets has no shared form here", part.window.at)
+        self.read.append(Input(name, alias, part.at, part.window))
         if len(self.read) > MOST_INPUTS:
             raise self.source.error("TOO_MANY_INPUTS", part.at, most=MOST_INPUTS)
         columns = base_columns(fields, slot)
@@ -160,6 +169,20 @@ class Sources:
             self.base.append(Field(column.reads[0], base.type))
         relation = Relation(alias.lower(), columns)
         return Scope((relation,), columns, ())
+
+    def _give_window(self, part: syntax.Relation, first: int) -> None:
+        """The window behind a subquery is that of the one stream which the subquery reads."""
+        if part.window is None:
+            return
+        inside = range(first, len(self.read))
+        streams = [slot for slot in inside if self.reads_stream(range(slot, slot + 1))]
+        if len(streams) != 1 or self.read[streams[0]].window is not None:
+            detail = (
+                "the window behind a subquery is for the one stream in it, if that has none; "
+                "write the windows inside of the subquery, behind the streams"
+            )
+            raise self.source.error("BAD_WINDOW", part.window.at, detail=detail)
+        self.read[streams[0]] = replace(self.read[streams[0]], window=part.window)
 
     def leaves(self, query: QueryExpression, visible: Mapping[str, Visible]) -> list[Leaf]:
         """The SELECTs that a query consists of."""
@@ -230,10 +253,15 @@ class Sources:
         return Scope((Relation(relation.qualifier, columns),), columns, ())
 
     def _join(self, join: Join, visible: Mapping[str, Visible]) -> Scope:
+        words = f"{join.kind.upper()} JOIN"
+        if self.windows and join.kind not in _INNER:
+            reason = (
+                f"{words} of windows: aggregation sets have no entries for rows without a partner"
+            )
+            raise Unshared(reason, join.at, "write an inner JOIN")
         if join.kind in _OUTER and self.exact is not None:
             return self._optional(join, visible)
         if join.kind not in _INNER:
-            words = f"{join.kind.upper()} JOIN"
             raise Unshared(f"{words} has no shared form", join.at, "inner joins are shared")
         left = self._part(join.left, visible)
         inputs_left = len(self.read)

@@ -22,13 +22,14 @@ from weft.algebra.query import Field, Query, quote
 from weft.algebra.scalar import Expression, Opaque
 from weft.algebra.types import BOOLEAN, is_ordered
 from weft.sql.fallback import Unshared
+from weft.sql.grouping.keys import group_node
 from weft.sql.joins.lookups import Folded
 from weft.sql.joins.query import joined_inputs
 from weft.sql.reading.syntax import FromPart, Function, Join, Name, Select, SyntaxNode
 from weft.sql.scopes.inputs import Inputs
 from weft.sql.scopes.rows import Rows
 from weft.sql.scopes.sources import Sources
-from weft.sql.windowed.query import ReadsJoin, group_node, grouped
+from weft.sql.windowed.query import ReadsJoin, grouped
 
 
 def may_be_derived(select: Select, inputs: Inputs, unshared: Unshared) -> bool:

@@ -17,24 +17,22 @@ from weft.algebra.scalar import Expression
 from weft.algebra.types import BIGINT, TIMESTAMP, is_key
 from weft.algebra.window import Window
 from weft.sql.fallback import Unshared
+from weft.sql.grouping.keys import group_node
+from weft.sql.grouping.outputs import Outputs
 from weft.sql.reading.syntax import (
     BracketWindow,
     FieldAccess,
     FromPart,
     Function,
     Join,
-    Name,
-    Number,
     Select,
-    SyntaxNode,
 )
 from weft.sql.scopes.names import output_name
 from weft.sql.scopes.projection import first_aggregate
 from weft.sql.scopes.rows import Rows, where
 from weft.sql.scopes.sources import Sources
-from weft.sql.typing.coercion import number
-from weft.sql.windowed.outputs import Outputs
 from weft.sql.windowed.tables import looked_up
+from weft.sql.windowed.times import WindowTime
 from weft.sql.windowed.windows import bracket_window, window_of
 
 
@@ -83,7 +81,7 @@ def grouped(
         )
     window, keys = _grouping(select, bracket, rows)
     counts_rows = bracket is not None and bracket.rows
-    outputs = Outputs(rows, window, keys, counts_rows)
+    outputs = Outputs(rows, keys, WindowTime(rows, window, counts_rows))
     columns: list[OutputColumn] = []
     taken: set[str] = set()
     for item in select.items:
@@ -165,28 +163,6 @@ def _grouping(
     if not windows:
         raise _no_window(select, rows, keys)
     return windows[0][0], tuple(keys.values())
-
-
-def group_node(node: SyntaxNode, select: Select, rows: Rows) -> SyntaxNode:
-    """The expression that an ordinal or an alias in GROUP BY stands for."""
-    if isinstance(node, Number):
-        _, position = number(node.text)
-        if not isinstance(position, int) or isinstance(position, bool):
-            return node
-        if not 1 <= position <= len(select.items):
-            detail = f"GROUP BY {position}, but the select list has {len(select.items)} columns"
-            raise rows.source.error("INVALID_QUERY", node.start, detail=detail)
-        item = select.items[position - 1].node
-        if first_aggregate(item) is not None:
-            detail = f"GROUP BY {position} is an aggregate"
-            raise rows.source.error("INVALID_QUERY", node.start, detail=detail)
-        return item
-    if isinstance(node, Name) and rows.find(node) is None and len(node.parts) == 1:
-        alias = node.parts[0].lower()
-        for candidate in select.items:
-            if candidate.alias is not None and candidate.alias.lower() == alias:
-                return candidate.node
-    return node
 
 
 def _no_window(select: Select, rows: Rows, keys: dict[str, Expression]) -> Exception:

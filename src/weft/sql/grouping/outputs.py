@@ -1,32 +1,29 @@
-"""Output-level expressions: the select list and HAVING, over keys, aggregates and the window.
+"""Output-level expressions: the select list and HAVING, over keys, aggregates and the time of a group.
 
-The values of a group are `k0…` (keys), `a0…` (aggregates), `window_start`, `window_end` and
-`window` (the struct). An expression of the whitelist becomes a `Scalar` over them; any other
-becomes `Opaque` Spark SQL over the same names.
+The values of a group are `k0…` (keys), `a0…` (aggregates), and those of its time (`GroupTime`). An expression of
+the whitelist becomes a `Scalar` over them; any other becomes `Opaque` Spark SQL over the same names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.query import Field as Column
 from weft.algebra.query import quote
 from weft.algebra.scalar import Expression, Literal, Opaque, Ref, Scalar
 from weft.algebra.types import (
-    BIGINT,
     BOOLEAN,
     ROW_WINDOW,
-    TIMESTAMP,
     WINDOW,
     SqlType,
     decimal_parameters,
     is_ordered,
 )
-from weft.algebra.window import Window
 from weft.sql.fallback import Unshared
+from weft.sql.grouping.aggregates import bind_aggregate
 from weft.sql.reading.functions import ADVICE, AGGREGATES, UNSHARED_AGGREGATES
 from weft.sql.reading.syntax import (
     Constant,
@@ -42,15 +39,38 @@ from weft.sql.scopes.rows import Rows, check_function, refusal, with_path
 from weft.sql.typing.analyzer import AnalysisProblem
 from weft.sql.typing.coercion import Typed
 from weft.sql.typing.scalars import Typer
-from weft.sql.windowed.aggregates import bind_aggregate
-from weft.sql.windowed.windows import window_of
 
 _LITERALS: Final = (Number, String, Constant)
-_BOUNDS: Final = {"start": "window_start", "end": "window_end"}
 
 
-def _value(name: str, type_: SqlType) -> Typed:
+def value_of_group(name: str, type_: SqlType) -> Typed:
+    """A value that a group has under a name."""
     return Typed(quote(name), type_, False, Ref(name, type_))
+
+
+class GroupTime(Protocol):
+    """The time that a group belongs to, as values of the group: its window, or its instant."""
+
+    @property
+    def fields(self) -> tuple[Column, ...]:
+        """The values by their names."""
+        ...
+
+    def call(self, node: Function, *, in_having: bool) -> Typed | None:
+        """What a call means that stands for the time, such as `window(…)`; None for other calls."""
+        ...
+
+    def name(self, node: Name) -> Typed | None:
+        """What a name means that is no column."""
+        ...
+
+    def check(self, node: Name, column: str) -> None:
+        """Raises if a column must not be called so."""
+        ...
+
+    def field(self, value: Typed, node: SyntaxNode, path: tuple[str, ...]) -> Typed | None:
+        """A field of one of the values; None if the value has no fields."""
+        ...
 
 
 def _is_result(type_: SqlType) -> bool:
@@ -59,43 +79,24 @@ def _is_result(type_: SqlType) -> bool:
     return type_ in (WINDOW, ROW_WINDOW) or is_ordered(element)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowValues:
-    """The window and its bounds as values of a group: times, or row numbers."""
-
-    window: Typed
-    bounds: Mapping[str, Typed]
-
-    @staticmethod
-    def of(window: SqlType, bound: SqlType) -> WindowValues:
-        bounds = {part: _value(name, bound) for part, name in _BOUNDS.items()}
-        return WindowValues(_value("window", window), bounds)
-
-
-_TIMES: Final = WindowValues.of(WINDOW, TIMESTAMP)
-_NUMBERS: Final = WindowValues.of(ROW_WINDOW, BIGINT)
-
-
 @dataclass(slots=True)
 class Outputs:
     """Binds output expressions of one query, and collects the aggregates they need."""
 
     rows: Rows
-    window: Window
     keys: tuple[Expression, ...]
-    counts_rows: bool = False
+    time: GroupTime
+    bind_aggregate: Callable[[Function, Rows], Aggregate] = bind_aggregate
     aggregates: list[Aggregate] = field(default_factory=list)
     aliases: dict[str, Typed] = field(default_factory=dict)
     lateral: set[str] = field(default_factory=set)
     in_having: bool = False
-    _values: WindowValues = _TIMES
     _key_values: dict[str, Typed] = field(default_factory=dict)
     _has_composite_keys: bool = False
 
     def __post_init__(self) -> None:
-        self._values = _NUMBERS if self.counts_rows else _TIMES
         for index, key in enumerate(self.keys):
-            self._key_values[key.sql] = _value(f"k{index}", key.type)
+            self._key_values[key.sql] = value_of_group(f"k{index}", key.type)
         columns = {quote(column.name) for column in self.rows.scope.base}
         self._has_composite_keys = any(key.sql not in columns for key in self.keys)
 
@@ -138,9 +139,7 @@ class Outputs:
         values = [
             Column(f"a{index}", aggregate.type) for index, aggregate in enumerate(self.aggregates)
         ]
-        types = {name: self._values.bounds[part].type for part, name in _BOUNDS.items()}
-        types["window"] = self._values.window.type
-        return [*keys, *values, *(Column(name, type_) for name, type_ in types.items() if type_)]
+        return [*keys, *values, *self.time.fields]
 
     def leaf(self, node: SyntaxNode) -> Typed | None:
         if isinstance(node, _LITERALS):
@@ -163,12 +162,9 @@ class Outputs:
         check_function(node)
 
     def _function(self, node: Function) -> Typed | None:
-        if node.name == "window":
-            if self.in_having:
-                raise Unshared("window( … ) in HAVING has no shared form", node.start)
-            if self.counts_rows or window_of(node, self.rows) != self.window:
-                raise self.rows.source.error("SEVERAL_WINDOWS", node.start)
-            return self._values.window
+        time = self.time.call(node, in_having=self.in_having)
+        if time is not None:
+            return time
         if node.name in ("window_time", "session_window"):
             raise Unshared(f"{node.name} has no shared form", node.start, ADVICE[node.name])
         if node.name in UNSHARED_AGGREGATES:
@@ -176,38 +172,21 @@ class Outputs:
             raise Unshared(f"{node.name} has no partial form", node.start, advice)
         if node.name not in AGGREGATES:
             return None
-        aggregate = bind_aggregate(node, self.rows)
+        aggregate = self.bind_aggregate(node, self.rows)
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
-        return _value(f"a{self.aggregates.index(aggregate)}", aggregate.type)
+        return value_of_group(f"a{self.aggregates.index(aggregate)}", aggregate.type)
 
     def _field(self, node: FieldAccess) -> Typed | None:
         base = self.leaf(node.base)
-        if base is not self._values.window:
-            return None
-        return self._bound(node, (node.name,))
-
-    def _bound(self, node: SyntaxNode, path: tuple[str, ...]) -> Typed:
-        if not path:
-            return self._values.window
-        bound = self._values.bounds.get(path[0].lower())
-        if bound is None or len(path) > 1:
-            raise self.rows.source.error(
-                "UNKNOWN_COLUMN",
-                node.start,
-                name=f"window.{'.'.join(path)}",
-                stream=self.rows.scope.described,
-                known="window.start, window.end",
-            )
-        return bound
+        return None if base is None else self.time.field(base, node, (node.name,))
 
     def _name(self, node: Name) -> Typed:
         meaning = self.rows.find(node)
         first = node.parts[0].lower()
         if meaning is not None:
             column, path = meaning
-            if first == "window" and column.name.lower() == "window":
-                raise Unshared("the stream has a column called window", node.start)
+            self.time.check(node, column.name)
             key = self._key(column.value, path)
             if key is not None:
                 return key
@@ -216,9 +195,10 @@ class Outputs:
             return self._of_alias(node, alias)
         if meaning is not None:
             raise self._ungrouped(node, meaning.column.value.sql)
-        if first == "window":
-            return self._bound(node, node.parts[1:])
-        raise self.rows.unknown(node)
+        time = self.time.name(node)
+        if time is None:
+            raise self.rows.unknown(node)
+        return time
 
     def _key(self, column: Typed, path: tuple[str, ...]) -> Typed | None:
         """The key that is the column, or a field of it, with the rest of the path."""
@@ -230,9 +210,7 @@ class Outputs:
 
     def _of_alias(self, node: Name, alias: Typed) -> Typed:
         path = node.parts[1:]
-        if alias.scalar == self._values.window.scalar:
-            return self._bound(node, path)
-        return with_path(alias, path)
+        return (self.time.field(alias, node, path) if path else None) or with_path(alias, path)
 
     def _ungrouped(self, node: Name, column: str) -> Exception:
         """An error, unless a composite key has the column: Spark may match what weft does not."""
