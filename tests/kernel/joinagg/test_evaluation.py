@@ -14,6 +14,7 @@ from tests.support.joinagg import INSTANTS, Row, cases, entries, expected, query
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
+from weft.algebra.scalar import Call, Ref
 from weft.kernel.joinagg.changes import REMOVED, changed
 from weft.kernel.joinagg.evaluation import Side, evaluated
 

@@ -195,7 +195,7 @@ class JoinAggEngine:
         with work.timed("kernel"):
             for query in plan.queries:
                 earlier = self._results.get(query.id, QueryResult())
-                results[query.id] = earlier = replace(earlier, rows=[], instants=0)
+                results[query.id] = earlier = replace(earlier, rows=(), instants=0)
                 begins = self._begins(inputs, query, landmarks.get(query.id, {}), horizons)
                 if begins is None:
                     continue
@@ -353,6 +353,6 @@ class JoinAggEngine:
     ) -> None:
         self._panes = self._kept_panes
         self._results = {
-            query: replace(result, rows=[]) for query, result in outcome.results.items()
+            query: replace(result, rows=()) for query, result in outcome.results.items()
         }
         self._tables.clean()

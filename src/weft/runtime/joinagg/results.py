@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -38,7 +37,7 @@ class QueryResult:
     """What a query shows in a step, the result at its last instant if it emits changes, and the first instant at
     which any of its inputs had something."""
 
-    rows: list[pa.Table] = field(default_factory=list)
+    rows: tuple[pa.Table, ...] = ()
     last: pa.Table | None = None
     started: int | None = None
     instants: int = 0
@@ -83,7 +82,7 @@ class Evaluator:
                 rows = full(query, results)
             if rows.num_rows:
                 shown.append(_labelled(query, rows))
-        return QueryResult(shown, last, started, len(instants))
+        return QueryResult(tuple(shown), last, started, len(instants))
 
     def _instants(
         self,
@@ -157,7 +156,3 @@ def _labelled(query: AggregationJoin, rows: pa.Table) -> pa.Table:
         for values, type_ in zip(rows.columns, query.output_types, strict=True)
     ]
     return pa.table(columns, schema=family_schema(query.output_types))
-
-
-def no_instants() -> Array:
-    return np.zeros(0, np.int64)
