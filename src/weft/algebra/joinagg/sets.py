@@ -43,7 +43,7 @@ def set_of(source: Source, stream: StreamSchema) -> Query:
     aggregates = (COUNT, *source.aggregates)
     return Query(
         id=source.id,
-        name=source.id,
+        name=f"{_text(source)} {source.id}",
         sql=_text(source),
         stream=source.relation,
         window=Window(source.pane, source.pane),

@@ -81,7 +81,9 @@ class Weft:
         self._supervisor = Supervisor(
             spark, self._storage, self._registry, assembly, bookkeeping, self._log, self._lock
         )
-        self._inspection = Inspection(self._registry, self._catalog, self._settings, self._log)
+        self._inspection = Inspection(
+            self._registry, self._catalog, self._settings, self._log, assembly.choices
+        )
         self._reader = ResultReader(spark, self._storage, self._registry, self._log)
         self._sink: Sink = ResultStore()
         self._bind_stores(self._sink)

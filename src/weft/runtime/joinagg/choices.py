@@ -43,6 +43,16 @@ class Choices:
                 self._storage.put(self._path, to_json(chosen))
             return chosen[query.id]
 
+    def planned(self, query: AggregationJoin) -> Plan:
+        """The same, without choosing for good."""
+        with self._lock:
+            return self._known().get(query.id) or self._choose(query)
+
+    @property
+    def forced(self) -> bool:
+        """Whether a setting chooses."""
+        return self._settings.early != "auto"
+
     def _known(self) -> dict[str, Plan]:
         if self._chosen is None:
             exists = self._storage.exists(self._path)
@@ -66,13 +76,20 @@ class Choices:
         return choose_plan(load_of(query, self._statistics), fixed)
 
     def sources(
-        self, queries: Sequence[AggregationJoin], stream: str, *, early: bool
+        self,
+        queries: Sequence[AggregationJoin],
+        stream: str,
+        *,
+        early: bool,
+        fixed: bool = True,
     ) -> list[Source]:
-        """What the early or the late inputs of queries read of a stream, each once."""
+        """What the early or the late inputs of queries read of a stream, each once. Unless `fixed`, nothing is chosen
+        for good."""
+        plan_of = self.early if fixed else self.planned
         sources: dict[str, Source] = {}
         for query in queries:
             for slot, entry in enumerate(query.inputs):
-                if entry.relation == stream and self.early(query)[slot] == early:
+                if entry.relation == stream and plan_of(query)[slot] == early:
                     source = source_of(query, slot)
                     sources[source.id] = source
         return [sources[name] for name in sorted(sources)]

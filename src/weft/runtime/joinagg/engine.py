@@ -41,6 +41,7 @@ from weft.runtime.joinagg.keeping import Keeping, Kept, horizons_of
 from weft.runtime.joinagg.publication import LATE_ROWS
 from weft.runtime.joinagg.results import Evaluator, QueryResult
 from weft.runtime.joinagg.served import Key, StreamServed
+from weft.runtime.joinagg.waiting import waits_for
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.follower import consumed_steps
@@ -330,14 +331,26 @@ class JoinAggEngine:
             dead=kept.dead,
             section=section,
             late=last.late if last else {},
-            metrics=self._metrics(work, outcome, kept, last),
+            metrics=self._metrics(work, inputs, outcome, kept, last),
         )
 
     def _metrics(
-        self, work: StepWork, outcome: JoinAggOutcome, kept: Kept, last: Commit | None
+        self,
+        work: StepWork,
+        inputs: Inputs,
+        outcome: JoinAggOutcome,
+        kept: Kept,
+        last: Commit | None,
     ) -> dict[str, Any]:
         before = last.metrics if last else {}
         panes = kept.panes
+        served = self._consumed.served
+        watermarks = {
+            use.source.relation: served[use.source.relation].watermark
+            if use.source.relation in served
+            else None
+            for use in inputs
+        }
         return {
             "rows": before.get("rows", 0) + work.count("rows"),
             "results": before.get("results", 0) + outcome.rows,
@@ -345,7 +358,8 @@ class JoinAggEngine:
             "seconds": before.get("seconds", 0.0) + time.perf_counter() - work.started,
             "entries": {"/".join(key): len(held) for key, held in panes.items()},
             "entry_bytes": sum(held.nbytes for held in panes.values()),
-            "watermarks": {name: s.watermark for name, s in self._consumed.served.items()},
+            "watermarks": watermarks,
+            "waits_for": waits_for(watermarks, before, time.time()),
         }
 
     def committed(
