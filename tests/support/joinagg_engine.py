@@ -213,6 +213,8 @@ class EngineRun:
         self.table_rows: dict[str, list[Row]] = {}
         self.streams: dict[str, Stream] = {}
         self.failed: dict[str, str] = {}
+        self.following: dict[str, tuple[bool, ...]] = {}
+        """What queries are switching to."""
         self._session = session(ansi)
         self.restart()
 
@@ -229,7 +231,7 @@ class EngineRun:
             log,
             self.log,
             lambda: [query for query in self.queries if query.id not in self.failed],
-            lambda query: self.early[query.id],
+            self,
             lambda: {name: schema(name) for name in self.streams},
             tables,
         )
@@ -249,6 +251,17 @@ class EngineRun:
 
         return InputLog(stream.log, lambda: stream.log.last(), lambda: None, lambda: False, asked)
 
+    # the choice of plans
+
+    def plans(self, query: AggregationJoin) -> tuple[tuple[bool, ...], tuple[bool, ...] | None]:
+        return self.early[query.id], self.following.get(query.id)
+
+    def reconsider(self, query: AggregationJoin) -> bool:
+        return False
+
+    def settle(self, query: AggregationJoin) -> None:
+        self.early[query.id] = self.following.pop(query.id)
+
     def add_stream(self, name: str) -> None:
         self.streams[name] = Stream(name, self.log(name))
         self.follower.add_input(self._input(self.streams[name]))
@@ -260,7 +273,9 @@ class EngineRun:
             for slot, entry in enumerate(query.inputs):
                 if entry.relation == name and query.id not in self.failed:
                     source = source_of(query, slot)
-                    kinds[self.early[query.id][slot]][source.id] = source
+                    for plan in self.plans(query):
+                        if plan is not None:
+                            kinds[plan[slot]][source.id] = source
         early, late = ([*kinds[kind].values()] for kind in (True, False))
         self.streams[name].step(rows, watermark, early, late)
 

@@ -173,3 +173,24 @@ def test_an_idle_stream_holds_the_others_back_and_nothing_is_lost(tmp_path: Path
     while run.advance():
         pass
     check_from(run, query, 10, 60)
+
+
+@pytest.mark.parametrize("before", [EARLY, LATE, (True, False)])
+def test_another_plan_loses_no_instant_and_repeats_none(
+    tmp_path: Path, before: tuple[bool, ...]
+) -> None:
+    query = joined("q@1", SLIDING, InputWindow("tumbling", 20))
+    after = tuple(not early for early in before)
+    run = opened(tmp_path, (query, before))
+    play(run, 0, 40)
+    run.following[query.id] = after
+    play(run, 40, 50)
+    run.restart()
+    assert run.early[query.id] == before, "the windows are not complete yet"
+    play(run, 50, 130)
+    assert run.early[query.id] == after and not run.following
+    check_from(run, query, 10, 130)
+    last = run.stepper.last
+    assert last is not None
+    kinds = {name.split("/")[0] for name in last.metrics["entries"]}
+    assert kinds == {"panes" if early else "rows" for early in after}

@@ -18,10 +18,12 @@ class AggregationPlan:
     version: int
     queries: tuple[AggregationJoin, ...] = ()
     early: Mapping[str, tuple[bool, ...]] = field(default_factory=FrozenMapping)
+    following: Mapping[str, tuple[bool, ...]] = field(default_factory=FrozenMapping)
+    """The same of queries that are switching to another plan."""
     complete_from: Mapping[str, int] = field(default_factory=FrozenMapping)
 
     def __post_init__(self) -> None:
-        for name in ("early", "complete_from"):
+        for name in ("early", "following", "complete_from"):
             if not isinstance(getattr(self, name), FrozenMapping):
                 object.__setattr__(self, name, FrozenMapping(getattr(self, name)))
 
@@ -36,5 +38,6 @@ class AggregationPlan:
             version=version,
             queries=tuple(query for query in self.queries if query.id not in names),
             early={name: bits for name, bits in self.early.items() if name not in names},
+            following={name: bits for name, bits in self.following.items() if name not in names},
             complete_from={n: at for n, at in self.complete_from.items() if n not in names},
         )

@@ -157,8 +157,7 @@ class Assembly:
         log = self._log(AGGREGATIONS_LOG)
         queries = self._at_a_step(self._registry.aggregations)
         schemas = lambda: self._registry.schemas  # noqa: E731
-        early = self.choices.early
-        engine = JoinAggEngine(log, self._log, queries, early, schemas, around.tables)
+        engine = JoinAggEngine(log, self._log, queries, self.choices, schemas, around.tables)
         return Follower(self._stepper(log, engine, around))
 
     def derived(self, name: str, around: Shared, network: Follower) -> Follower:

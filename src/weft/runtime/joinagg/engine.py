@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from weft.kernel.failure import QueryFailure
 from weft.kernel.joinagg.instants import Due, first_complete
 from weft.kernel.joinagg.panes import Panes, no_panes
 from weft.kernel.windows.program import family
+from weft.optimizer.joinagg.plans import Plan
 from weft.runtime.checkpoint.commits import (
     RETAINED,
     STATE,
@@ -52,6 +53,18 @@ LOG = "@aggjoin"
 """The name of the log of aggregation joins. No stream's name has an @."""
 
 
+_RECONSIDERED_EVERY = 20
+"""Every how many steps other plans are priced."""
+
+
+class Planning(Protocol):
+    """Who chooses the plans of queries (`choices`)."""
+
+    def plans(self, query: AggregationJoin) -> tuple[Plan, Plan | None]: ...
+    def reconsider(self, query: AggregationJoin) -> bool: ...
+    def settle(self, query: AggregationJoin) -> None: ...
+
+
 @dataclass(frozen=True)
 class _Consumed:
     """What a step consumes: published files, and what the streams have served up to here."""
@@ -70,6 +83,8 @@ class JoinAggOutcome:
     complete: Mapping[str, int]
     landmarks: Mapping[str, Mapping[str, int]]
     instants: int
+    switched: tuple[str, ...] = ()
+    """The queries that have switched to another plan."""
     written: Sequence[Entry] = ()
 
     @property
@@ -85,12 +100,14 @@ class JoinAggEngine:
         log: StreamLog,
         stream_log: Callable[[str], StreamLog],
         queries: Callable[[], Sequence[AggregationJoin]],
-        early: Callable[[AggregationJoin], tuple[bool, ...]],
+        choices: Planning,
         schemas: Callable[[], Mapping[str, StreamSchema]],
         tables: TableVersions,
     ) -> None:
         self._log, self._stream_log = log, stream_log
-        self._queries, self._early = queries, early
+        self._queries, self._choices = queries, choices
+        self._asked = 0
+        """How often it was asked whether other plans pay."""
         self._schemas, self._tables = schemas, tables
         self._consumed = _Consumed()
         self._panes: dict[Key, Panes] | None = None
@@ -116,19 +133,29 @@ class JoinAggEngine:
             return False
         if isinstance(head, Commit) and head.engine["complete"] != dict(plan.complete_from):
             return False
-        return all(plan.early[query.id] == self._early(query) for query in queries)
+        return all(
+            (plan.early[query.id], plan.following.get(query.id)) == self._choices.plans(query)
+            for query in queries
+        )
 
     def outgrown(self, head: Commit | Staged, last: Commit | None) -> bool:
-        return False
+        """Whether another plan pays for some query by now; looked at from time to time."""
+        self._asked += 1
+        if self._asked % _RECONSIDERED_EVERY:
+            return False
+        switching = [query for query in self._queries() if self._choices.reconsider(query)]
+        return bool(switching)
 
     def new_plan(self, work: StepWork, last: Commit | None) -> int:
         queries = tuple(self._queries())
         known = last.engine["complete"] if last else {}
         version = max(self._log.plan_versions(), default=0) + 1
+        plans = {query.id: self._choices.plans(query) for query in queries}
         plan = AggregationPlan(
             version,
             queries,
-            {query.id: self._early(query) for query in queries},
+            {name: plan for name, (plan, _) in plans.items()},
+            {name: following for name, (_, following) in plans.items() if following is not None},
             {query.id: known[query.id] for query in queries if query.id in known},
         )
         self._log.put_plan(plan)
@@ -193,25 +220,32 @@ class JoinAggEngine:
         results: dict[str, QueryResult] = {}
         complete: dict[str, int] = {}
         failures: dict[str, QueryFailure] = {}
+        switched: list[str] = []
         with work.timed("kernel"):
             for query in plan.queries:
                 earlier = self._results.get(query.id, QueryResult())
                 results[query.id] = earlier = replace(earlier, rows=(), instants=0)
-                begins = self._begins(inputs, query, landmarks.get(query.id, {}), horizons)
+                next_instant = intent.watermark_before // query.step * query.step + query.step
+                uses, early = inputs.uses[query.id], plan.early[query.id]
+                landmarks_of = landmarks.get(query.id, {})
+                if query.id in inputs.following:
+                    following = self._begins(inputs.following[query.id], landmarks_of, horizons)
+                    if following is not None and _first(query, following) <= next_instant:
+                        uses, early = inputs.following[query.id], plan.following[query.id]
+                        switched.append(query.id)
+                begins = self._begins(uses, landmarks_of, horizons)
                 if begins is None:
                     continue
-                first = ALWAYS if max(begins) == ALWAYS else first_complete(query, begins)
-                next_instant = intent.watermark_before // query.step * query.step + query.step
+                first = _first(query, begins)
                 complete[query.id] = known.get(query.id, first) if first <= next_instant else first
                 streams = {
                     use.slot: panes[use.key]
                     .between(begins[use.slot], intent.watermark)
                     .entries(use.window, query.step)
-                    for use in inputs.uses[query.id]
+                    for use in uses
                     if use is not None
                 }
                 due = Due(intent.watermark_before, intent.watermark, query.step)
-                early = plan.early[query.id]
                 try:
                     results[query.id] = evaluator.result(query, early, streams, due, first, earlier)
                 except QueryFailure as failure:
@@ -224,7 +258,9 @@ class JoinAggEngine:
                 name = family(plan.query_by_id[query_id].output_types)
                 families.setdefault(name, []).extend(result.rows)
         instants = sum(result.instants for result in results.values())
-        return JoinAggOutcome(families, panes, results, complete, landmarks, instants)
+        return JoinAggOutcome(
+            families, panes, results, complete, landmarks, instants, tuple(switched)
+        )
 
     def _with_new(self, inputs: Inputs, last: Commit | None) -> dict[Key, Panes]:
         """All that may count in the step, by source."""
@@ -280,14 +316,13 @@ class JoinAggEngine:
 
     def _begins(
         self,
-        inputs: Inputs,
-        query: AggregationJoin,
+        uses: Sequence[Use | None],
         landmarks: Mapping[str, int],
         horizons: Mapping[Key, int],
     ) -> list[int] | None:
         """By input the event time from which on all of it is here; None if a stream does not serve it yet."""
         begins: list[int] = []
-        for slot, use in enumerate(inputs.uses[query.id]):
+        for slot, use in enumerate(uses):
             if use is None:
                 begins.append(ALWAYS)
                 continue
@@ -370,3 +405,11 @@ class JoinAggEngine:
             query: replace(result, rows=()) for query, result in outcome.results.items()
         }
         self._tables.clean()
+        queries = self._log.aggregations(intent.plan_version).query_by_id
+        for name in outcome.switched:
+            self._choices.settle(queries[name])
+
+
+def _first(query: AggregationJoin, begins: Sequence[int]) -> int:
+    """The first instant whose windows are complete."""
+    return ALWAYS if max(begins) == ALWAYS else first_complete(query, begins)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,19 +50,19 @@ class Inputs:
     def __init__(self, plan: AggregationPlan, schemas: Mapping[str, StreamSchema]) -> None:
         self.plan, self._schemas = plan, schemas
         self.uses: dict[str, tuple[Use | None, ...]] = {
-            query.id: tuple(self._use(query, slot) for slot in range(len(query.inputs)))
-            for query in plan.queries
+            query.id: _uses(query, plan.early[query.id]) for query in plan.queries
         }
         """By query, its inputs; None: a table."""
-
-    def _use(self, query: AggregationJoin, slot: int) -> Use | None:
-        if query.inputs[slot].window is None:
-            return None
-        early = self.plan.early[query.id][slot]
-        return Use(query, slot, source_of(query, slot), early)
+        self.following: dict[str, tuple[Use | None, ...]] = {
+            query.id: _uses(query, plan.following[query.id])
+            for query in plan.queries
+            if query.id in plan.following
+        }
+        """The same by the plans that queries are switching to."""
 
     def __iter__(self) -> Iterator[Use]:
-        return (use for uses in self.uses.values() for use in uses if use is not None)
+        of_all = (*self.uses.values(), *self.following.values())
+        return (use for uses in of_all for use in uses if use is not None)
 
     @cached_property
     def by_key(self) -> dict[Key, list[Use]]:
@@ -85,3 +85,10 @@ class Inputs:
             key: max(min(use.horizon(watermark) for use in uses), before.get(key, ALWAYS))
             for key, uses in self.by_key.items()
         }
+
+
+def _uses(query: AggregationJoin, early: Sequence[bool]) -> tuple[Use | None, ...]:
+    return tuple(
+        None if entry.window is None else Use(query, slot, source_of(query, slot), early[slot])
+        for slot, entry in enumerate(query.inputs)
+    )
