@@ -20,13 +20,16 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 AUCTIONS = "ts timestamp, auction bigint, seller bigint"
 BIDS = "ts timestamp, auction bigint, price int, channel string"
 PEOPLE = "person bigint, state string"
-PRINTED = """SELECT A.auction, COUNT(B.*) AS bids, MAX(B.price) AS best, AVG(B.price) AS mean
+PRINTED = """SELECT A.auction, COUNT(B.*) AS bids, MAX(B.price) AS best, AVG(B.price) AS mean,
+        MIN(B.ts) AS first
     FROM Auction AS A [WINDOW UNTIL NOW], Bid AS B [WINDOW 30 SECONDS], Person AS P
     WHERE A.auction = B.auction AND A.seller = P.person AND P.state = "VT"
     GROUP BY A.auction HAVING COUNT(*) > 0 EVERY 10 SECONDS"""
 CHANGES = """SELECT upper(B.channel) AS channel, SUM(B.price) AS total, COUNT(*) AS n
     FROM Auction A [WINDOW 40 SECONDS] JOIN Bid B [WINDOW 20 SECONDS TUMBLING] USING (auction)
     WHERE B.price > 1 GROUP BY upper(B.channel)"""
+FAILING = """SELECT SUM(100 / (B.price - 10)) AS s FROM Auction A [WINDOW 10 SECONDS]
+    JOIN Bid B [WINDOW 10 SECONDS] USING (auction)"""
 WINDOWED = "SELECT auction, count(*) AS n FROM Bid GROUP BY window(ts, '10 seconds'), auction"
 
 
@@ -60,12 +63,12 @@ def write(folder: Path, number: int, rows: Sequence[tuple[Any, ...]], names: lis
     pq.write_table(pa.table(table), folder / f"{number}.parquet")
 
 
-def opened(spark: SparkSession, root: Path, early: Any) -> weft.Weft:
+def opened(spark: SparkSession, root: Path, early: str, kernel: str) -> weft.Weft:
     def stream(name: str, schema: str) -> DataFrame:
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         return reader.parquet(str(root / name))
 
-    w = weft.Weft(spark, root / "checkpoint", early=early)
+    w = weft.Weft(spark, root / "checkpoint", early=early, kernel=kernel)
     w.add_stream("Auction", stream("auctions", AUCTIONS), time="ts", watermark="0 seconds")
     w.add_stream("Bid", stream("bids", BIDS), time="ts", watermark="0 seconds")
     w.add_table("Person", spark.createDataFrame(PERSON_ROWS, PEOPLE))
@@ -120,9 +123,9 @@ def rows_of(w: weft.Weft, name: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in w.results(name).toArrow().to_pylist()]
 
 
-@pytest.mark.parametrize("early", ["all", "none", "auto"])
+@pytest.mark.parametrize(("early", "kernel"), [("all", "lanes"), ("none", "driver")])
 def test_sql_to_results_with_a_restart_in_another_time_zone(
-    spark: SparkSession, tmp_path: Path, early: str
+    spark: SparkSession, tmp_path: Path, early: str, kernel: str
 ) -> None:
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
@@ -130,27 +133,35 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
     put(tmp_path, [0, 1])
     for numbers in ([], [2]):
         put(tmp_path, numbers)
-        with opened(own, tmp_path, early) as w:
+        with opened(own, tmp_path, early, kernel) as w:
+            failing = w.register("failing", FAILING)
             printed = w.register("printed", PRINTED)
             w.register("changes", CHANGES, emit="changes")
             w.register("windowed", WINDOWED)
             w.start(availableNow=True).awaitTermination()
-            assert [handle.status for handle in w.queries] == ["active"] * 3, printed.detail
+            statuses = [handle.status for handle in w.queries]
+            assert statuses == ["quarantined", *["active"] * 3], printed.detail
+            assert "zero" in failing.detail.lower()
+            explained = str(w.explain())
             shown, changed = rows_of(w, "printed"), rows_of(w, "changes")
             columns = w.results("printed").columns, w.results("changes").columns
             windowed = w.results("windowed").count()
     assert columns == (
-        ["at", "auction", "bids", "best", "mean"],
+        ["at", "auction", "bids", "best", "mean", "first"],
         ["at", "channel", "total", "n", "removed"],
     )
     assert windowed > 0
-    select = """SELECT A.auction, COUNT(*), MAX(B.price), AVG(B.price) FROM Auction A, Bid B, Person P
+    plan = "plan EAP111" if early == "all" else "plan LAP"
+    assert f"aggregation join printed: {plan}" in explained
+    assert ("aggregation set of Bid" in explained) == (early == "all")
+    select = """SELECT A.auction, COUNT(*), MAX(B.price), AVG(B.price), MIN(B.ts)
+        FROM Auction A, Bid B, Person P
         WHERE A.auction = B.auction AND A.seller = P.person AND P.state = 'VT' GROUP BY A.auction"""
     windows = {"Auction": "ts < {at}", "Bid": "ts >= {at} - 30 AND ts < {at}", "Person": "true"}
     reached = range(10, 91, 10)
     wanted = oracle(select, reached, windows)
     assert sum(wanted.values()) > 5
-    assert Counter(shown) == wanted
+    assert Counter((*row, at(first)) for *row, first in wanted.elements()) == Counter(shown)
     select = """SELECT upper(B.channel), SUM(B.price), COUNT(*) FROM Auction A JOIN Bid B USING (auction)
         WHERE B.price > 1 GROUP BY ALL"""
     windows = {"Auction": "ts >= {at} - 40 AND ts < {at}"}
