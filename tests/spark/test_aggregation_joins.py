@@ -123,7 +123,7 @@ def rows_of(w: weft.Weft, name: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in w.results(name).toArrow().to_pylist()]
 
 
-@pytest.mark.parametrize(("early", "kernel"), [("all", "lanes"), ("none", "driver")])
+@pytest.mark.parametrize(("early", "kernel"), [("all", "driver"), ("none", "auto")])
 def test_sql_to_results_with_a_restart_in_another_time_zone(
     spark: SparkSession, tmp_path: Path, early: str, kernel: str
 ) -> None:
