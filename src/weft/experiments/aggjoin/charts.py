@@ -1,0 +1,99 @@
+"""Charts of figures 4 to 6, from their data alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from weft.experiments.reproduction import Data
+
+_WIDTH, _HEIGHT = 260, 220
+Rows = list[dict[str, Any]]
+_PANELS = (
+    ("operations: model (lines), counted (points)", "model", "counted", 1.0),
+    ("seconds of the prototype: tuned model (lines), measured (points)", "tuned", "seconds", 1.0),
+    ("milliseconds of weft's kernel for an instant", None, "kernel", 1000.0),
+)
+
+
+def sweep_chart(data: Data) -> alt.HConcatChart:
+    """Figures 4 and 5: a panel for operations, for the prototype and for the kernel."""
+    # Where a parameter is varied by factors costs are, too.
+    scale = alt.Scale(type="log") if data["logarithmic"] else alt.Scale(zero=True)
+    panels = []
+    for title, modelled, measured, factor in _PANELS:
+        rows = _rows(data, modelled, measured, factor)
+        base = alt.Chart(alt.InlineData(values=rows), title=title).encode(
+            alt.X(
+                "value:Q",
+                title=data["axis"],
+                scale=alt.Scale(
+                    type="log" if data["logarithmic"] else "linear", zero=False, nice=False
+                ),
+            ),
+            alt.Color("plan:N", title=None, sort=None),
+        )
+        line = base.mark_line().encode(alt.Y("line:Q", title=None, scale=scale))
+        points = base.mark_point(filled=True).encode(
+            alt.Y("point:Q", scale=scale), alt.Shape("plan:N", title=None, sort=None)
+        )
+        panels.append((line + points).properties(width=_WIDTH, height=_HEIGHT))
+    return _beside(panels, data)
+
+
+def case_chart(data: Data) -> alt.HConcatChart:
+    """Bars: what a plan costs beside the cheapest one of its case, on a logarithmic axis."""
+    names = {
+        "model": "model",
+        "counted": "counted",
+        "seconds": "prototype",
+        "kernel": "weft's kernel",
+    }
+    rows: Rows = []
+    for point in data["points"]:
+        for measure, name in names.items():
+            least = min(plan[measure] for plan in point["plans"])
+            rows += [
+                {
+                    "case": point["label"],
+                    "measure": name,
+                    "plan": plan["plan"],
+                    "cost": plan[measure] / least,
+                }
+                for plan in point["plans"]
+            ]
+    panels = [
+        alt.Chart(
+            alt.InlineData(values=[row for row in rows if row["case"] == point["label"]]),
+            title=point["label"],
+        )
+        .mark_point(filled=True, size=60)
+        .encode(
+            alt.X("cost:Q", scale=alt.Scale(type="log"), title="times the cheapest"),
+            alt.Y("plan:N", title=None, sort=None),
+            alt.Color("measure:N", title=None, sort=None),
+            alt.Shape("measure:N", title=None, sort=None),
+        )
+        .properties(width=_WIDTH * 3 // 4, height=_HEIGHT)
+        for point in data["points"]
+    ]
+    return _beside(panels, data)
+
+
+def _rows(data: Data, modelled: str | None, measured: str, factor: float) -> Rows:
+    return [
+        {
+            "plan": plan["plan"],
+            "value": point["value"],
+            "line": plan[modelled or measured] * factor,
+            "point": plan[measured] * factor,
+        }
+        for point in data["points"]
+        for plan in point["plans"]
+    ]
+
+
+def _beside(panels: list[Any], data: Data) -> alt.HConcatChart:
+    chart: alt.HConcatChart = alt.hconcat(*panels).properties(title=data["title"])
+    return chart
