@@ -6,6 +6,7 @@ How costs move along a sweep is `trends`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from weft.experiments.aggjoin.ranking import CLEAR, Agreement, agreement, together
 from weft.experiments.aggjoin.trends import MEASURES, TRENDS
@@ -146,7 +147,7 @@ def _at_defaults(two_way: Data, three_way: Data) -> Claim:
 def _arity(data: Data) -> Claim:
     advantages = [_advantage(point) for point in data["points"]]
     larger = [
-        all(b[measure] > a[measure] for a, b in zip(advantages, advantages[1:]))
+        all(b[measure] > a[measure] for a, b in pairwise(advantages))
         for measure in MEASURES
     ]
     return Claim(

@@ -85,8 +85,7 @@ class KernelJoin:
 
 
 def _entries(point: Point, number: int, instants: int, seed: int) -> Entries:
-    """The rows of an input. Before instant 1 its window is full and one unit of time has passed, as before the
-    first unit in which the prototype is timed."""
+    """The rows of an input. At instant n its window was filled, and n units of time have passed since."""
     given = point.inputs[number]
     rate, window = round(given.rate), int(given.window)
     shape = StreamShape(given.rate, int(given.groups), round(1 / given.selectivity))
