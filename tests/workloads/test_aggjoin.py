@@ -16,9 +16,7 @@ def test_a_stream_follows_from_its_seed_and_number() -> None:
     assert stream(SHAPE, 500).equals(stream(SHAPE, 500))
     columns = [GROUP, JOIN, VALUE]
     assert not stream(SHAPE, 500).select(columns).equals(stream(SHAPE, 500, 1).select(columns))
-    assert not stream(SHAPE, 500).select(columns).equals(
-        stream(SHAPE, 500, seed=2).select(columns)
-    )
+    assert not stream(SHAPE, 500).select(columns).equals(stream(SHAPE, 500, seed=2).select(columns))
 
 
 def test_a_longer_stream_begins_with_the_shorter_one() -> None:

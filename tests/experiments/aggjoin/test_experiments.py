@@ -12,7 +12,6 @@ from weft.experiments.aggjoin.claims import claims_of, details_of
 from weft.experiments.aggjoin.kernel_run import KernelJoin
 from weft.experiments.aggjoin.paper import AGGJOIN, FIGURES
 from weft.experiments.aggjoin.parameters import (
-    BUCKETS,
     FULL,
     THREE_WAY,
     TWO_WAY,
@@ -22,15 +21,23 @@ from weft.experiments.aggjoin.parameters import (
 from weft.experiments.aggjoin.prototype.algorithm import Operations, Prototype
 from weft.experiments.aggjoin.prototype.measuring import (
     PlanRun,
+    PointPrototype,
     PointStreams,
     model_costs,
-    plan_runs,
 )
 from weft.experiments.aggjoin.tuning import tuned
 from weft.experiments.reproduction import Reproduction
 from weft.optimizer.joinagg.generic_cost import plan_cost
 from weft.optimizer.joinagg.plans import all_plans
 from weft.optimizer.joinagg.statistics import InputStatistics
+
+
+def plan_runs(point: Point, budget: Budget, seed: int) -> tuple[PlanRun, ...]:
+    prototype = PointPrototype(point, budget, seed)
+    for _ in range(budget.rounds):
+        prototype.round()
+    return prototype.runs
+
 
 Reproduced = tuple[Reproduction, list[tuple[int, int]]]
 
@@ -50,17 +57,17 @@ def test_the_settings_are_those_of_the_paper() -> None:
     ]
     assert {(s.rate, s.window, s.selectivity) for s in THREE_WAY} == {(200, 300, 0.1)}
     assert [s.groups for s in THREE_WAY] == [20, 1, 1]
-    assert BUCKETS == 1021
-    assert sweeps["fig4a"].values == (1000, 2000, 3000, 4000, 5000)
-    assert sweeps["fig4b"].values[0] == 3 and sweeps["fig4b"].values[-1] == 19683
-    assert len(sweeps["fig4b"].values) == 9
-    assert sweeps["fig4c"].values == (100, 300, 500, 700, 900)
+    assert FULL.to_json()["buckets"] == 1021
+    values = {figure: list(sweep.values) for figure, sweep in sweeps.items()}
+    assert values["fig4a"] == [1000, 2000, 3000, 4000, 5000]
+    assert values["fig4b"] == values["fig5b"] == [3**power for power in range(1, 10)]
+    assert values["fig4c"] == [100, 300, 500, 700, 900]
+    assert values["fig4d"] == values["fig5d"] == [0.0005, 0.005, 0.05, 0.5]
+    assert (min(values["fig5a"]), max(values["fig5a"])) == (100, 300)
+    assert (min(values["fig5c"]), max(values["fig5c"])) == (100, 600)
     assert {point.inputs[1].rate for point in sweeps["fig4c"].points} == {500}
-    assert sweeps["fig4d"].values == (0.0005, 0.005, 0.05, 0.5)
     for point in sweeps["fig4d"].points:
         assert {s.selectivity for s in point.inputs} == {point.value}
-    assert (min(sweeps["fig5a"].values), max(sweeps["fig5a"].values)) == (100, 300)
-    assert (min(sweeps["fig5c"].values), max(sweeps["fig5c"].values)) == (100, 600)
     # The defaults are points of the sweeps by window.
     assert sweeps["fig4a"].points[-1].inputs == TWO_WAY
     assert sweeps["fig5a"].points[-1].inputs == THREE_WAY == FULL.arities[1].inputs
@@ -88,9 +95,7 @@ def test_every_figure_is_data_a_chart_and_claims(reproduced: Reproduced) -> None
 
 def test_counts_are_the_same_in_every_run() -> None:
     point = Point("", 0, (InputStatistics(50, 40, 5, 0.25), InputStatistics(30, 60, 1, 0.25)))
-    budget = Budget(
-        runs=2, operations=1e4, least_rows=10, most_units=2, instants=1, seconds=1000
-    )
+    budget = Budget(rounds=2, operations=1e4, least_rows=10, most_units=2, seconds=1000)
     first, second = plan_runs(point, budget, 1), plan_runs(point, budget, 1)
     assert [run.operations for run in first] == [run.operations for run in second]
     assert [run.operations for run in first] != [
@@ -102,7 +107,7 @@ def test_counted_operations_are_those_of_the_model_where_its_assumptions_hold() 
     """Full windows, every join value and group in all of them, and as many result groups as buckets: what is left is
     that a search which succeeds looks at half of a bucket."""
     point = Point("", 0, (InputStatistics(100, 400, 1, 0.1), InputStatistics(100, 400, 1, 0.1)))
-    budget = Budget(runs=1, operations=1e9, least_rows=10, most_units=5, instants=1, seconds=9)
+    budget = Budget(rounds=1, operations=1e9, least_rows=10, most_units=5, seconds=9)
     costs = model_costs(point)
     for run in plan_runs(point, budget, 1):
         assert run.operations.total == pytest.approx(plan_cost(costs, run.plan), rel=0.05)
@@ -133,8 +138,7 @@ def test_the_kernel_and_the_prototype_have_the_same_result(join: str) -> None:
         for plan in all_plans(3):
             rows = kernel.at(instant, plan).to_pylist()
             assert {
-                (row["k0"], row["k1"], row["k2"]): [row["a0"], row["a1"], row["a2"]]
-                for row in rows
+                (row["k0"], row["k1"], row["k2"]): [row["a0"], row["a1"], row["a2"]] for row in rows
             } == wanted
             assert len(rows) == len(wanted)
 

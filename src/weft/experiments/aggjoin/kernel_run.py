@@ -49,19 +49,25 @@ class KernelRun:
     seconds: float
 
 
-def kernel_runs(point: Point, budget: Budget, seed: int) -> list[KernelRun]:
-    """All plans, in the order of their case numbers, in turns: instant after instant, until a plan has used up its
-    seconds. The least of its times counts, that of the quietest moment."""
-    join = KernelJoin(point, budget.instants, seed)
-    plans = all_plans(len(point.inputs))
-    seconds: dict[Plan, list[float]] = {plan: [] for plan in plans}
-    for instant in range(1, budget.instants + 1):
-        for plan, times in seconds.items():
-            if sum(times) < budget.seconds:
+class PointKernel:
+    """All plans at a point, in the order of their case numbers. In each round every plan evaluates the next instant, unless it
+    has used up its seconds. The least of its times counts, that of the quietest moment."""
+
+    def __init__(self, point: Point, budget: Budget, seed: int) -> None:
+        self._budget = budget
+        self._join = KernelJoin(point, budget.rounds, seed)
+        self._seconds: dict[Plan, list[float]] = {plan: [] for plan in all_plans(len(point.inputs))}
+
+    def round(self) -> None:
+        for plan, times in self._seconds.items():
+            if sum(times) < self._budget.seconds:
                 started = time.process_time()
-                join.at(instant, plan)
+                self._join.at(len(times) + 1, plan)
                 times.append(time.process_time() - started)
-    return [KernelRun(plan, min(times)) for plan, times in seconds.items()]
+
+    @property
+    def runs(self) -> tuple[KernelRun, ...]:
+        return tuple(KernelRun(plan, min(times)) for plan, times in self._seconds.items())
 
 
 class KernelJoin:

@@ -67,15 +67,14 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is run. The paper runs three units of time; here a run is a part of one, or several."""
+    """How much is run. The paper runs three units of time; here a round is a part of one, or several."""
 
-    runs: int
+    rounds: int
+    """In the kernel a round is an instant."""
     operations: float
-    """Of one run, by the model."""
+    """Of a plan in one round, by the model."""
     least_rows: int
     most_units: int
-    instants: int
-    """How many instants the kernel evaluates, each by itself."""
     seconds: float
     """A plan that has used up so many is not run again, in the prototype and in the kernel."""
 
@@ -175,7 +174,7 @@ def _settings(scale: float, budget: Budget, showcase_budget: Budget) -> AggJoinS
             Point(f"{count} inputs", count, (*three_way, three_way[-1])[:count])
             for count in (2, 3, 4)
         ),
-        showcase=_showcase(20, 0.1, "nested"),
+        showcase=_showcase(10, 0.2, "nested"),
         kernel_showcase=_showcase(8000 / scale, 0.001, "hash"),
         budget=budget,
         showcase_budget=showcase_budget,
@@ -196,7 +195,7 @@ def _ends(settings: AggJoinSettings) -> AggJoinSettings:
     )
 
 
-_FULL = Budget(runs=5, operations=60e3, least_rows=12, most_units=5, instants=9, seconds=0.6)
-_QUICK = Budget(runs=1, operations=1e3, least_rows=6, most_units=1, instants=1, seconds=0.1)
-FULL = _settings(1, _FULL, replace(_FULL, runs=15, instants=20, seconds=3))
+_FULL = Budget(rounds=7, operations=40e3, least_rows=12, most_units=5, seconds=0.6)
+_QUICK = Budget(rounds=1, operations=1e3, least_rows=6, most_units=1, seconds=0.1)
+FULL = _settings(1, _FULL, replace(_FULL, rounds=25, seconds=3))
 QUICK = _ends(_settings(10, _QUICK, _QUICK))

@@ -2,10 +2,12 @@
 
 Filling needs no plan: all inputs are early while windows fill (the cheapest way), then the windows and the
 result are handed to each plan. A plan first takes a few rows that are not timed; after these all plans must
-have the same result (Theorems 1 and 2). Then each plan runs some rows, plan after plan, several times, until it has
-used up its seconds. Operations are averages over these runs; of the times the least counts, that of the quietest
-moment. Both are given per unit of time. How many rows a run has follows from the budget: it can be a part of a unit of
-time or several of them, with rows of the inputs in proportion to their rates.
+have the same result (Theorems 1 and 2).
+
+Then there are rounds: in each every plan runs some rows, unless it has used up its seconds. Operations are averages
+over all rounds; of the times the least counts, that of the quietest moment. Both are given per unit of time. How many rows a
+round has follows from the budget: they can be a part of a unit of time or several of them, with rows of the inputs in
+proportion to their rates.
 
 Seconds are those of the processor, without garbage collection, so that other programs disturb less.
 """
@@ -32,7 +34,7 @@ Arrival = tuple[int, Entry]
 
 @dataclass(frozen=True)
 class PlanRun:
-    """A plan at a point: operations and seconds per unit of time, and the units of time in one run."""
+    """A plan at a point: operations and seconds per unit of time, and the units of time in one round."""
 
     plan: Plan
     operations: Operations
@@ -78,38 +80,49 @@ def model_costs(point: Point, constants: Constants | None = None) -> JoinCosts:
     return JOINS[point.join](point.statistics, constants or Constants())
 
 
-def plan_runs(point: Point, budget: Budget, seed: int) -> list[PlanRun]:
-    """All plans, in the order of their case numbers."""
-    plans, costs = all_plans(len(point.inputs)), model_costs(point)
-    unit = sum(round(given.rate) for given in point.inputs)
-    rows = {plan: _affordable(plan_cost(costs, plan), unit, budget) for plan in plans}
-    needed = budget.least_rows + budget.runs * max(rows.values())
-    streams = PointStreams(point, ceil(needed / unit) + 1, seed)
-    arrivals = streams.arrivals()
-    running = _started(point, streams, arrivals[: budget.least_rows])
-    before = {plan: running[plan].operations for plan in plans}
-    seconds: dict[Plan, list[float]] = {plan: [] for plan in plans}
-    for run in range(budget.runs):
-        for plan, times in seconds.items():
-            if sum(times) < budget.seconds:
-                start = budget.least_rows + run * rows[plan]
+class PointPrototype:
+    """All plans at a point, in the order of their case numbers."""
+
+    def __init__(self, point: Point, budget: Budget, seed: int) -> None:
+        self._budget = budget
+        plans, costs = all_plans(len(point.inputs)), model_costs(point)
+        self._unit = sum(round(given.rate) for given in point.inputs)
+        self._rows = {
+            plan: _affordable(plan_cost(costs, plan), self._unit, budget) for plan in plans
+        }
+        needed = budget.least_rows + budget.rounds * max(self._rows.values())
+        streams = PointStreams(point, ceil(needed / self._unit) + 1, seed)
+        self._arrivals = streams.arrivals()
+        self._running = _started(point, streams, self._arrivals[: budget.least_rows])
+        self._before = {plan: self._running[plan].operations for plan in plans}
+        self._seconds: dict[Plan, list[float]] = {plan: [] for plan in plans}
+
+    def round(self) -> None:
+        for plan, times in self._seconds.items():
+            if sum(times) < self._budget.seconds:
+                start = self._budget.least_rows + len(times) * self._rows[plan]
                 with _uncollected():
                     started = time.process_time()
-                    running[plan].add_all(arrivals[start : start + rows[plan]])
+                    self._running[plan].add_all(self._arrivals[start : start + self._rows[plan]])
                     times.append(time.process_time() - started)
-    return [
-        PlanRun(
-            plan,
-            running[plan].operations.since(before[plan], unit / rows[plan] / len(times)),
-            min(times) * unit / rows[plan],
-            rows[plan] / unit,
+
+    @property
+    def runs(self) -> tuple[PlanRun, ...]:
+        return tuple(
+            PlanRun(
+                plan,
+                self._running[plan].operations.since(
+                    self._before[plan], self._unit / self._rows[plan] / len(times)
+                ),
+                min(times) * self._unit / self._rows[plan],
+                self._rows[plan] / self._unit,
+            )
+            for plan, times in self._seconds.items()
         )
-        for plan, times in seconds.items()
-    ]
 
 
 def _affordable(cost: float, unit: int, budget: Budget) -> int:
-    """How many rows a run has, if a unit of time costs so much."""
+    """How many rows a round has, if a unit of time costs so much."""
     wanted = round(unit * budget.operations / cost)
     return max(budget.least_rows, min(wanted, unit * budget.most_units))
 
