@@ -9,6 +9,8 @@ import altair as alt
 from weft.experiments.reproduction import Data
 
 _WIDTH, _HEIGHT = 260, 220
+_FAR = 10
+"""Costs that are so many times the cheapest have a logarithmic axis."""
 Rows = list[dict[str, Any]]
 _PANELS = (
     ("operations: model (lines), counted (points)", "model", "counted", 1.0),
@@ -36,14 +38,14 @@ def sweep_chart(data: Data) -> alt.HConcatChart:
         )
         line = base.mark_line().encode(alt.Y("line:Q", title=None, scale=scale))
         points = base.mark_point(filled=True).encode(
-            alt.Y("point:Q", scale=scale), alt.Shape("plan:N", title=None, sort=None)
+            alt.Y("point:Q", scale=scale), alt.Shape("plan:N", legend=None, sort=None)
         )
         panels.append((line + points).properties(width=_WIDTH, height=_HEIGHT))
     return _beside(panels, data)
 
 
 def case_chart(data: Data) -> alt.HConcatChart:
-    """Bars: what a plan costs beside the cheapest one of its case, on a logarithmic axis."""
+    """What a plan costs beside the cheapest one of its case."""
     names = {
         "model": "model",
         "counted": "counted",
@@ -63,6 +65,8 @@ def case_chart(data: Data) -> alt.HConcatChart:
                 }
                 for plan in point["plans"]
             ]
+    far = max(row["cost"] for row in rows) > _FAR
+    scale = alt.Scale(type="log") if far else alt.Scale(zero=False)
     panels = [
         alt.Chart(
             alt.InlineData(values=[row for row in rows if row["case"] == point["label"]]),
@@ -70,7 +74,7 @@ def case_chart(data: Data) -> alt.HConcatChart:
         )
         .mark_point(filled=True, size=60)
         .encode(
-            alt.X("cost:Q", scale=alt.Scale(type="log"), title="times the cheapest"),
+            alt.X("cost:Q", scale=scale, title="times the cheapest"),
             alt.Y("plan:N", title=None, sort=None),
             alt.Color("measure:N", title=None, sort=None),
             alt.Shape("measure:N", title=None, sort=None),

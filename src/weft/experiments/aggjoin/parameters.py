@@ -76,7 +76,7 @@ class Budget:
     least_rows: int
     most_units: int
     seconds: float
-    """A plan that has used up so many is not run again, in the prototype and in the kernel."""
+    """A plan that has used up so many in the kernel is not run again."""
 
 
 @dataclass(frozen=True)
@@ -109,17 +109,17 @@ def _sweeps(
         return f"Figure {name[3:]}{letter}: {arity} hash join by {what}"
 
     return (
-        Sweep(f"{name}a", title("a", "window"), "w₁", "window", windows, inputs),
+        Sweep(f"{name}a", title("a", "window"), "w1", "window", windows, inputs),
         Sweep(
             f"{name}b",
             title("b", "groups"),
-            "g₁",
+            "g1",
             "groups",
             _GROUPS,
             inputs,
             logarithmic=True,
         ),
-        Sweep(f"{name}c", title("c", "rate"), "λ₁", "rate", rates, rated),
+        Sweep(f"{name}c", title("c", "rate"), "λ1", "rate", rates, rated),
         Sweep(
             f"{name}d",
             title("d", "selectivity"),
@@ -136,7 +136,7 @@ def _sweeps(
 def _showcase(window: float, selectivity: float, join: str) -> tuple[Point, ...]:
     return tuple(
         Point(
-            f"g₁ {'low' if first == LOW else 'high'}, g₂ {'low' if second == LOW else 'high'}",
+            f"g1 {'low' if first == LOW else 'high'}, g2 {'low' if second == LOW else 'high'}",
             float(number),
             tuple(InputStatistics(300, window, groups, selectivity) for groups in (first, second)),
             join=join,

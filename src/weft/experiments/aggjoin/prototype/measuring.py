@@ -4,10 +4,10 @@ Filling needs no plan: all inputs are early while windows fill (the cheapest way
 result are handed to each plan. A plan first takes a few rows that are not timed; after these all plans must
 have the same result (Theorems 1 and 2).
 
-Then there are rounds: in each every plan runs some rows, unless it has used up its seconds. Operations are averages
-over all rounds; of the times the least counts, that of the quietest moment. Both are given per unit of time. How many rows a
-round has follows from the budget: they can be a part of a unit of time or several of them, with rows of the inputs in
-proportion to their rates.
+Then there are rounds: in each every plan runs some rows. Operations are averages over all rounds; of the times the least
+counts, that of the quietest moment. Both are given per unit of time. How many rows a round has follows from the budget:
+they can be a part of a unit of time or several of them, with rows of the inputs in proportion to their rates. A plan
+that costs more than the budget for the fewest rows has fewer rounds. So counts are the same on every machine.
 
 Seconds are those of the processor, without garbage collection, so that other programs disturb less.
 """
@@ -87,9 +87,9 @@ class PointPrototype:
         self._budget = budget
         plans, costs = all_plans(len(point.inputs)), model_costs(point)
         self._unit = sum(round(given.rate) for given in point.inputs)
-        self._rows = {
-            plan: _affordable(plan_cost(costs, plan), self._unit, budget) for plan in plans
-        }
+        per_row = {plan: plan_cost(costs, plan) / self._unit for plan in plans}
+        self._rows = {plan: _rows_of_a_round(per_row[plan], self._unit, budget) for plan in plans}
+        self._rounds = {plan: _rounds(per_row[plan] * self._rows[plan], budget) for plan in plans}
         needed = budget.least_rows + budget.rounds * max(self._rows.values())
         streams = PointStreams(point, ceil(needed / self._unit) + 1, seed)
         self._arrivals = streams.arrivals()
@@ -99,7 +99,7 @@ class PointPrototype:
 
     def round(self) -> None:
         for plan, times in self._seconds.items():
-            if sum(times) < self._budget.seconds:
+            if len(times) < self._rounds[plan]:
                 start = self._budget.least_rows + len(times) * self._rows[plan]
                 with _uncollected():
                     started = time.process_time()
@@ -121,10 +121,16 @@ class PointPrototype:
         )
 
 
-def _affordable(cost: float, unit: int, budget: Budget) -> int:
-    """How many rows a round has, if a unit of time costs so much."""
-    wanted = round(unit * budget.operations / cost)
-    return max(budget.least_rows, min(wanted, unit * budget.most_units))
+def _rows_of_a_round(cost: float, unit: int, budget: Budget) -> int:
+    """How many rows a round has, if a row costs so much."""
+    affordable = round(budget.operations / cost)
+    return max(budget.least_rows, min(affordable, unit * budget.most_units))
+
+
+def _rounds(cost: float, budget: Budget) -> int:
+    """How many rounds there are, if one costs so much: two at least."""
+    affordable = int(budget.rounds * budget.operations / cost)
+    return min(budget.rounds, max(2, affordable))
 
 
 def _started(point: Point, streams: PointStreams, warm: list[Arrival]) -> dict[Plan, Prototype]:
