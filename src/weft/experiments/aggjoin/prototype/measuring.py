@@ -129,7 +129,7 @@ def _rows_of_a_round(cost: float, unit: int, budget: Budget) -> int:
 
 def _rounds(cost: float, budget: Budget) -> int:
     """How many rounds there are, if one costs so much: two at least."""
-    affordable = int(budget.rounds * budget.operations / cost)
+    affordable = round(budget.rounds * budget.operations / cost)
     return min(budget.rounds, max(2, affordable))
 
 
