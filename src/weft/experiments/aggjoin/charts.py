@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -13,10 +14,16 @@ _FAR = 10
 """Costs that are so many times the cheapest have a logarithmic axis."""
 Rows = list[dict[str, Any]]
 _PANELS = (
-    ("operations: model (lines), counted (points)", "model", "counted", 1.0),
-    ("seconds of the prototype: tuned model (lines), measured (points)", "tuned", "seconds", 1.0),
-    ("milliseconds of weft's kernel for an instant", None, "kernel", 1000.0),
+    (
+        "operations: model, with expected sizes (dashed), counted",
+        ("model", "expected"),
+        "counted",
+        1.0,
+    ),
+    ("seconds of the prototype: tuned model, measured", ("tuned",), "seconds", 1.0),
+    ("milliseconds of weft's kernel for an instant", ("kernel",), "kernel", 1000.0),
 )
+"""Title, lines, points, and their unit."""
 
 
 def sweep_chart(data: Data) -> alt.HConcatChart:
@@ -24,8 +31,8 @@ def sweep_chart(data: Data) -> alt.HConcatChart:
     # Where a parameter is varied by factors costs are, too.
     scale = alt.Scale(type="log") if data["logarithmic"] else alt.Scale(zero=True)
     panels = []
-    for title, modelled, measured, factor in _PANELS:
-        rows = _rows(data, modelled, measured, factor)
+    for title, lines, points, factor in _PANELS:
+        rows = _rows(data, (*lines, points), factor)
         base = alt.Chart(alt.InlineData(values=rows), title=title).encode(
             alt.X(
                 "value:Q",
@@ -36,11 +43,19 @@ def sweep_chart(data: Data) -> alt.HConcatChart:
             ),
             alt.Color("plan:N", title=None, sort=None),
         )
-        line = base.mark_line().encode(alt.Y("line:Q", title=None, scale=scale))
-        points = base.mark_point(filled=True).encode(
-            alt.Y("point:Q", scale=scale), alt.Shape("plan:N", legend=None, sort=None)
+        layers = [
+            base.mark_line(strokeDash=[4, 3] if line == "expected" else []).encode(
+                alt.Y(f"{line}:Q", title=None, scale=scale)
+            )
+            for line in lines
+        ]
+        layers.append(
+            base.mark_point(filled=True).encode(
+                alt.Y(f"{points}:Q", title=None, scale=scale),
+                alt.Shape("plan:N", legend=None, sort=None),
+            )
         )
-        panels.append((line + points).properties(width=_WIDTH, height=_HEIGHT))
+        panels.append(alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT))
     return _beside(panels, data)
 
 
@@ -85,14 +100,10 @@ def case_chart(data: Data) -> alt.HConcatChart:
     return _beside(panels, data)
 
 
-def _rows(data: Data, modelled: str | None, measured: str, factor: float) -> Rows:
+def _rows(data: Data, measures: Sequence[str], factor: float) -> Rows:
     return [
-        {
-            "plan": plan["plan"],
-            "value": point["value"],
-            "line": plan[modelled or measured] * factor,
-            "point": plan[measured] * factor,
-        }
+        {"plan": plan["plan"], "value": point["value"]}
+        | {measure: plan[measure] * factor for measure in measures}
         for point in data["points"]
         for plan in point["plans"]
     ]

@@ -1,11 +1,12 @@
-"""Data of figures 4 to 6: of every plan and point the model's operations, those that were counted, the model's seconds
-with tuned constants, those of the prototype, and those of weft's kernel."""
+"""Data of figures 4 to 6: of every plan and point the model's operations, those with expected sizes, those that were
+counted, the model's seconds with tuned constants, those of the prototype, and those of weft's kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from weft.experiments.aggjoin.expected_costs import expected_costs
 from weft.experiments.aggjoin.parameters import FULL
 from weft.experiments.aggjoin.prototype.measuring import model_costs
 from weft.experiments.aggjoin.run import ARITY, SHOWCASE, AggJoinRun, MeasuredPoint
@@ -42,6 +43,7 @@ def _data(figure: str, run: AggJoinRun, measured: Sequence[MeasuredPoint]) -> Da
     for measured_point in measured:
         point = measured_point.point
         operations, seconds = model_costs(point), model_costs(point, constants)
+        expected = expected_costs(point.statistics, point.join)
         points.append(
             {
                 "label": point.label,
@@ -50,6 +52,7 @@ def _data(figure: str, run: AggJoinRun, measured: Sequence[MeasuredPoint]) -> Da
                     {
                         "plan": plan_name(in_prototype.plan),
                         "model": plan_cost(operations, in_prototype.plan),
+                        "expected": plan_cost(expected, in_prototype.plan),
                         "counted": in_prototype.operations.total,
                         "joined": in_prototype.operations.joined,
                         "tuned": plan_cost(seconds, in_prototype.plan),
