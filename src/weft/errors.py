@@ -41,7 +41,7 @@ MESSAGES: dict[str, str] = {
     "INVALID_QUERY": "Spark refuses the query: {detail}",
     "NO_STREAM": "the query reads no stream; streams and tables: {known}",
     "DUPLICATE_COLUMN": "{detail}",
-    "RESERVED_COLUMN": "column '{reserved}' of stream '{name}' starts with '{prefix}', which weft "
+    "RESERVED_COLUMN": "column '{reserved}' of '{name}' starts with '{prefix}', which weft "
     "uses for its own columns; rename it",
     "UNSAFE_SQL": "{detail}. Queries may do this only with the setting allow_unsafe_sql=True",
     "SESSION_SETTING": "the session has {key}={value}: {detail}. Set it to {wanted}",

@@ -41,7 +41,7 @@ def test_a_query_says_when_its_rows_are_closed() -> None:
     text = "\n".join(query_lines(shown, shown.plan.queries[0]))
     assert "rows        without a match in b z\n" in text
     assert "closed      when the watermark has reached r.ts + 10 min\n" in text
-    assert "N1  anti-join of S1 and S2, as r, z" in text
+    assert "A1  anti-join of S1 and S2, as r, z" in text
     assert "on          z.ts BETWEEN r.ts - 1 h AND r.ts + 10 min AND z.k = r.k\n" in text
     assert "shared      with 1 query: q1" in text
     other = "\n".join(query_lines(shown, shown.plan.queries[2]))
@@ -62,4 +62,4 @@ def test_nodes_are_counted_and_drawn() -> None:
     drawing = network_drawing(shown)
     assert drawing is not None
     titles = {node.label for box in drawing.boxes for node in box.nodes}
-    assert titles == {"a", "b", "S1", "S2", "N1", "E1"}
+    assert titles == {"a", "b", "S1", "S2", "A1", "E1"}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.review.support import SCHEMA, START, opened, put, put_rows, rows_of
+from tests.support import seeds
 from tests.support.harness import session
 
 import weft
@@ -187,7 +188,7 @@ def test_published_times_keep_their_microseconds(spark: SparkSession, tmp_path: 
     assert "000123" in str(w.results("spark_at").toArrow())
 
 
-@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("small", seeds.some(f"{__name__} small", [False, True], 1))
 def test_row_windows_come_and_go(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: bool
 ) -> None:
@@ -268,7 +269,7 @@ def test_a_follower_without_a_new_batch_keeps_microseconds(
     assert own_session.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MILLIS"
 
 
-@pytest.mark.parametrize("released", [False, True])
+@pytest.mark.parametrize("released", seeds.some(f"{__name__} released", [False, True], 1))
 def test_a_new_row_window_uses_no_state_from_before_a_gap(
     spark: SparkSession, tmp_path: Path, released: bool
 ) -> None:

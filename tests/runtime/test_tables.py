@@ -19,7 +19,8 @@ OLD, NEW = pa.table({"id": [1, 2]}), pa.table({"id": [3]})
 def run(storage: Storage, logs: list[StreamLog], **contents: pa.Table) -> TableVersions:
     """The tables of a run, with these contents."""
     frames: Any = {
-        name: SimpleNamespace(toArrow=lambda rows=rows: rows) for name, rows in contents.items()
+        name: SimpleNamespace(schema=(), toArrow=lambda rows=rows: rows)
+        for name, rows in contents.items()
     }
     return TableVersions(storage, lambda: frames, lambda: logs)
 

@@ -112,7 +112,7 @@ class EngineRun:
         tables: Any = TableVersions(
             self.storage,
             lambda: {
-                name: SimpleNamespace(toArrow=lambda rows=rows: rows)
+                name: SimpleNamespace(schema=(), toArrow=lambda rows=rows: rows)
                 for name, rows in self._tables.items()
             },
             lambda: [log],

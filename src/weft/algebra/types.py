@@ -35,6 +35,7 @@ INTEGRAL_LIMITS: Final = {
 
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 MAX_PRECISION: Final = 38
+_NOT_STORED = re.compile(r"\binterval\b(?! (?:day|hour|minute|second)\b)")
 
 
 @lru_cache(maxsize=1024)
@@ -66,6 +67,16 @@ def is_numeric(type_: SqlType) -> bool:
 def is_ordered(type_: SqlType) -> bool:
     """Whether weft can compare two values of the type, so that min and max exist."""
     return type_ in ORDERED or decimal_parameters(type_) is not None
+
+
+def is_stored(type_: SqlType) -> bool:
+    """Whether the contents of a table can be kept with a column of the type: not with calendar intervals, and
+    intervals of months, which Arrow does not get from Spark.
+
+    >>> is_stored("interval day to second"), is_stored("array<interval year to month>")
+    (True, False)
+    """
+    return _NOT_STORED.search(type_) is None
 
 
 def is_key(type_: SqlType) -> bool:

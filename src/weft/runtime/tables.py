@@ -26,6 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from weft.algebra import codec
 from weft.algebra.network.bits import Bit
+from weft.algebra.types import is_stored
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
@@ -67,7 +68,7 @@ class TableVersions:
 
     def _version(self, name: str, bits: Sequence[Bit]) -> str:
         if name not in self._contents:
-            rows = _in_order(self._frames()[name].toArrow())
+            rows = _in_order(_storable(self._frames()[name]).toArrow())
             self._contents[name] = (f"{_stem(name)}-{_digest(rows)}", rows)
         version, rows = self._contents[name]
         if bits:
@@ -168,6 +169,12 @@ def _serialized(rows: pa.Table) -> bytes:
         stream.write_table(rows.combine_chunks())
     serialized: bytes = sink.getvalue().to_pybytes()
     return serialized
+
+
+def _storable(frame: DataFrame) -> DataFrame:
+    """The columns that can be kept. Queries that read others run alone."""
+    others = [f.name for f in frame.schema if not is_stored(f.dataType.simpleString())]
+    return frame.drop(*others) if others else frame
 
 
 def _in_order(rows: pa.Table) -> pa.Table:

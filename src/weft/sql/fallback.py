@@ -42,10 +42,14 @@ class Fallback:
         return text
 
     @property
+    def why(self) -> str:
+        """Reason and advice for people."""
+        return f"{self.reason}; {self.advice}" if self.advice else self.reason
+
+    @property
     def detail(self) -> str:
         """Reason, advice and cost for people."""
-        why = f"{self.reason}; {self.advice}" if self.advice else self.reason
-        return f"{why}. {self.cost}"
+        return f"{self.why}. {self.cost}"
 
 
 class Unshared(Exception):

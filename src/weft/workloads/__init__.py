@@ -5,6 +5,6 @@ row's number (``hashing``), so every run gives the same rows on any number of co
 keeps them as ordered files, one group of files per micro-batch. ``windows``, ``mixed`` and ``demo``
 are lists of queries in plain Python (``named``), ``sharing`` the windows of the papers'
 simulations. ``flows`` are the records of the Memory paper; ``fed`` and ``med`` are the workloads of
-ARGUS: tables made in NumPy (``columns``), and join queries made from ``categories``. Measuring
-lives in ``weft.bench``.
+ARGUS: tables made in NumPy (``columns``), and join queries made from ``categories``; ``aggjoin`` are
+the streams of the AggJoin paper. Measuring lives in ``weft.bench``.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import total_ordering
+from itertools import pairwise
 from typing import Any, Final
 
 from weft.algebra.scalar import Value
@@ -110,6 +111,58 @@ def union(sets: Sequence[Values]) -> Values:
     """The values that are in any of the sets."""
     intervals = [interval for values in sets for interval in values.intervals]
     return Values(united(intervals), any(values.null for values in sets))
+
+
+def listed(values: Values, most: int) -> tuple[list[Value], Values]:
+    """The values of intervals that hold at most so many, one by one, and the other values.
+
+    >>> values, rest = listed(Values(((Bound(1), Bound(3)), (Bound(7), Bound(90)))), 2)
+    >>> values, len(rest.intervals)
+    ([1, 2], 1)
+    """
+    few: list[Value] = []
+    rest: list[Interval] = []
+    for interval in values.intervals:
+        low, high = interval
+        if low is not None and high is not None and not low.after and not high.after:
+            if isinstance(low.value, int) and isinstance(high.value, int):
+                if high.value - low.value <= most:
+                    few += range(low.value, high.value)
+                    continue
+        value = point(interval)
+        if value is NO_POINT:
+            rest.append(interval)
+        else:
+            few.append(value)
+    return few, Values(tuple(rest), values.null)
+
+
+def coarser(values: Values, most: int) -> Values:
+    """A set that holds these values, numbers in intervals, and has at most so many of these: those with
+    little between them, in proportion to their size, become one. Sets of strings stay as they are.
+
+    >>> ranges = union([Values(((Bound(n), Bound(n + 3)),)) for n in (0, 10, 12, 90)])
+    >>> [(low.value, high.value) for low, high in coarser(ranges, 2).intervals]
+    [(0, 15), (90, 93)]
+    """
+    neighbours = list(pairwise(values.intervals))
+    if len(values.intervals) <= most or not all(map(_is_numeric, neighbours)):
+        return values
+    between = sorted(neighbours, key=_relative_gap)[: len(values.intervals) - most]
+    filled = [(low, high) for (_, low), (high, _) in between]
+    return Values(united((*values.intervals, *filled)), values.null)
+
+
+def _is_numeric(pair: tuple[Interval, Interval]) -> bool:
+    (_, low), (high, _) = pair
+    return all(bound is not None and isinstance(bound.value, int | float) for bound in (low, high))
+
+
+def _relative_gap(pair: tuple[Interval, Interval]) -> float:
+    (_, low), (high, _) = pair
+    assert low is not None and high is not None
+    first, last = float(low.value or 0), float(high.value or 0)  # NaN, None here, is above the last
+    return (last - first) / (abs(first) + abs(last) + 1.0)
 
 
 def intersection(sets: Sequence[Values]) -> Values:

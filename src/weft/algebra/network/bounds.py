@@ -4,11 +4,14 @@ that wait for their partner are closed."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates.time_bounds import time_bounds
 from weft.algebra.query import StreamSchema
+
+NEVER: Final = "no row can ever match: its conditions contradict each other"
 
 
 def unbounded_inputs(query: JoinQuery, streams: Mapping[str, StreamSchema]) -> tuple[str, ...]:
@@ -68,7 +71,7 @@ def warning(query: NetworkQuery, streams: Mapping[str, StreamSchema]) -> str:
     """What a user should know of a query that is accepted; empty if there is nothing."""
     possible = [branch for branch in query.branches if not branch.predicates.never]
     if not possible:
-        return "no row can ever match: its conditions contradict each other"
+        return NEVER
     texts = dict.fromkeys(_kept_for_ever(branch, streams) for branch in possible)
     return "; ".join(text for text in texts if text)
 

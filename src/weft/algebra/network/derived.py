@@ -78,6 +78,8 @@ class DerivedStream:
     @cached_property
     def _bounds(self) -> Mapping[tuple[int, int], int]:
         columns = {slot: time for slot, time in enumerate(self.times) if time}
+        if self.predicates.never:
+            return dict.fromkeys(permutations(columns, 2), 0)
         return time_bounds(self.predicates, columns)
 
     @property

@@ -10,19 +10,21 @@ keeps each relation on its own side, where Spark finds the keys of a join.
 
 `widened` is one condition for many sets, cheap for thousands of them: it is true wherever one of the
 sets is, and elsewhere as seldom as is simple. Of every set it takes one OR predicate over plain columns,
-the most selective by its look (points before ranges), and unites all values by column. Spark looks up a
-long `IN` in a hash set, so the cost per row does not grow with the number of sets.
+the most selective by its look (points before ranges), and unites all values by column. Values that many
+sets share, such as a country, say little: together they soon are all that there are. Spark looks up
+a long `IN` in a hash set, and ranges are united until they are few, so the cost per row does not grow with
+the number of sets.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
 from weft.algebra.condition import Values, constant_sql, is_point, union
-from weft.algebra.condition.values import NO_POINT, point
+from weft.algebra.condition.values import NO_POINT, Interval, coarser, listed, point, single
 from weft.algebra.predicates.literal import (
     LiteralPredicate,
     date_text,
@@ -50,6 +52,13 @@ from weft.algebra.types import (
 
 _BIGINT: Final = INTEGRAL_LIMITS["bigint"]
 _WIDE: Final = "decimal(38,0)"
+_MOST_RANGES: Final = 8
+"""How many ranges of a column are tested for every row: with many more, Java no longer compiles the test."""
+_LISTED: Final = 16
+"""Ranges of at most so many integers are listed value by value."""
+_MANY: Final = 16
+_SHARED: Final = 2
+"""A column is common if so many values or ranges are asked for at least, and each so often on average."""
 
 
 def spark_sql(predicates: PredicateSet) -> str:
@@ -102,26 +111,44 @@ def widened(sets: Sequence[PredicateSet]) -> str:
     candidates = [_candidates(predicates) for predicates in possible]
     if not all(candidates):
         return "true"
-    popularity = Counter(
-        _column(literal)
-        for predicates in candidates
-        for predicate in predicates
-        for literal in predicate.literals
-    )
+    literals = [
+        literal for of_set in candidates for choice in of_set for literal in choice.literals
+    ]
+    popularity = Counter(map(_column, literals))
+    common = _common_columns(literals)
     by_column: dict[str, list[LiteralPredicate]] = {}
     for predicates in candidates:
-        chosen = min(predicates, key=lambda predicate: _breadth(predicate, popularity))
+        chosen = min(predicates, key=lambda predicate: _breadth(predicate, popularity, common))
         for literal in chosen.literals:
             by_column.setdefault(_column(literal), []).append(literal)
-    parts = [
-        _literal_sql(
-            LiteralPredicate(literals[0].subject, union([literal.values for literal in literals]))
-        )
-        for _, literals in sorted(by_column.items())
-    ]
+    parts = [part for _, of_column in sorted(by_column.items()) for part in _united(of_column)]
     if not parts:
         return "false"
     return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+
+
+def _united(literals: Sequence[LiteralPredicate]) -> Iterator[str]:
+    """The values of literals on one column: a list, and a few ranges."""
+    subject = literals[0].subject
+    few, rest = listed(union([literal.values for literal in literals]), _LISTED)
+    for values in (Values(tuple(map(single, few))), coarser(rest, _MOST_RANGES)):
+        if not values.empty:
+            yield _literal_sql(LiteralPredicate(subject, values))
+
+
+def _common_columns(literals: Sequence[LiteralPredicate]) -> frozenset[str]:
+    """The columns that many sets restrict to the same few values or ranges."""
+    asked: Counter[str] = Counter()
+    distinct: dict[str, set[Interval]] = {}
+    for literal in literals:
+        column, intervals = _column(literal), literal.values.intervals
+        asked[column] += len(intervals)
+        distinct.setdefault(column, set()).update(intervals)
+    return frozenset(
+        column
+        for column, different in distinct.items()
+        if asked[column] >= max(_MANY, _SHARED * len(different))
+    )
 
 
 def _candidates(predicates: PredicateSet) -> list[OrPredicate]:
@@ -138,12 +165,19 @@ def _column(literal: LiteralPredicate) -> str:
     return plain_name(name)
 
 
-def _breadth(predicate: OrPredicate, popularity: Counter[str]) -> tuple[int, int, int, str]:
+def _breadth(
+    predicate: OrPredicate, popularity: Counter[str], common: frozenset[str]
+) -> tuple[int, int, int, str]:
     """How much an OR predicate seems to let through: the shape of its widest literal, the number of its
-    values. Among equals, columns that many sets restrict come first, so that few columns are tested."""
-    shapes = [_shape(literal.values) for literal in predicate.literals]
-    common = min(popularity[_column(literal)] for literal in predicate.literals)
-    return max(shapes)[0], sum(size for _, size in shapes), -common, predicate.sql
+    values. In a common column, points count as ranges with one end. Among equals, columns that many sets
+    restrict come first, so that few columns are tested."""
+    shapes = [
+        (max(shape, 2) if _column(literal) in common else shape, size)
+        for literal in predicate.literals
+        for shape, size in [_shape(literal.values)]
+    ]
+    popular = min(popularity[_column(literal)] for literal in predicate.literals)
+    return max(shapes)[0], sum(size for _, size in shapes), -popular, predicate.sql
 
 
 def _shape(values: Values) -> tuple[int, int]:

@@ -21,8 +21,8 @@ from weft.explain.network.lookups import Lookups, Shown, lookup_lines, of_relati
 from weft.explain.network.savings import Savings, physical_joins, savings
 from weft.optimizer.network.estimate import HeuristicEstimate
 
-_PREFIX = {"selection": "S", "join": "J", "semi-join": "E", "anti-join": "N", "union": "U"}
-_LIKE_LABEL = re.compile(r"[SJENU]\d+")
+_PREFIX = {"selection": "S", "join": "J", "semi-join": "E", "anti-join": "A", "union": "U"}
+_LIKE_LABEL = re.compile(r"[SJEAU]\d+")
 """Relations with such names are quoted, to tell them from nodes."""
 
 

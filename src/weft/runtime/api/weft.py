@@ -12,8 +12,9 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
+from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.plan import SharedPlan
-from weft.algebra.query import StreamSchema
+from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import ACTIVE, FALLBACK, REJECTED, QueryRecord, check_name
 from weft.errors import CatalogError, CheckpointError, RunError, WeftError
 from weft.explain import Explanation
@@ -212,11 +213,16 @@ class Weft:
             self._require_open()
             record = self._catalog.find(name)
             if record.status == REJECTED:
-                bound = self._registry.bind(name, record.sql, record.id, record.emit)
-                self._registry.put(record, bound)
+                bound_anew = self._registry.bind(name, record.sql, record.id, record.emit)
+                self._registry.put(record, bound_anew)
             resumed = self._catalog.resume(name)
+            bound = self._registry.of(resumed)
+            if isinstance(bound, Query | NetworkQuery):
+                self._catalog.set_status(
+                    resumed.change, resumed.status, self._registry.warning(bound)
+                )
             self._registry.changed()
-            return QueryHandle(self, self._catalog, resumed)
+            return QueryHandle(self, self._catalog, self._catalog.find(name))
 
     @contextmanager
     def changes(self) -> Iterator[None]:

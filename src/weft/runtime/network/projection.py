@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from weft.algebra.frozen import FrozenMapping
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.scalar import quoted_sql
+from weft.algebra.types import SqlType
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.failure import QueryFailure
 from weft.kernel.network import Outcome, Program
@@ -84,18 +85,21 @@ def projected_by_spark(spark: SparkSession, query: JoinQuery, rows: pa.Table) ->
 
 def typed(query: JoinQuery, rows: pa.Table) -> pa.Table:
     """The rows as they are published, in the columns of their query."""
-    columns = [
-        values.cast(arrow_type(column.type))
-        for values, column in zip(rows.columns, query.columns, strict=True)
-    ]
+    columns = _cast(rows, query.output_types)
     return pa.table(columns, names=[column.name for column in query.columns])
 
 
 def labelled(query: JoinQuery, rows: pa.Table) -> pa.Table:
     """The rows as their result family stores them."""
-    columns = [pa.repeat(pa.scalar(query.id, pa.string()), rows.num_rows)]
-    columns += [
-        column.cast(arrow_type(type_))
-        for column, type_ in zip(rows.columns, query.output_types, strict=True)
-    ]
+    names = pa.repeat(pa.scalar(query.id, pa.string()), rows.num_rows)
+    columns = [names, *_cast(rows, query.output_types)]
     return pa.table(columns, schema=family_schema(query.output_types))
+
+
+def _cast(rows: pa.Table, types: Sequence[SqlType]) -> list[pa.ChunkedArray]:
+    """The columns in these types. Most have them, and hundreds of queries show a few rows each."""
+    wanted = map(arrow_type, types)
+    return [
+        column if column.type == type_ else column.cast(type_)
+        for column, type_ in zip(rows.columns, wanted, strict=True)
+    ]

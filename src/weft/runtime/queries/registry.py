@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.sources import source_of
-from weft.algebra.network.bounds import warning
+from weft.algebra.network.bounds import NEVER, warning
 from weft.algebra.network.derived import DerivedQuery, published_join
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery
@@ -34,7 +34,7 @@ from weft.runtime.checkpoint.log import Plan
 from weft.runtime.queries.analyzer import SparkAnalyzer
 from weft.runtime.queries.live import LiveQueries
 from weft.runtime.queries.session import SqlSessions
-from weft.runtime.queries.sources import StreamSource, fallback_frame
+from weft.runtime.queries.sources import StreamSource, check_columns, fallback_frame
 from weft.runtime.queries.streaming_rules import StreamingRules
 from weft.runtime.quiet import quiet_sql_errors
 from weft.sql.binding.bind import bind
@@ -98,6 +98,7 @@ class Registry:
             self.sources = MappingProxyType({**self.sources, source.schema.name: source})
 
     def add_table(self, name: str, frame: DataFrame) -> None:
+        check_columns(name, frame, "table")
         with self._lock:
             self._grouped = None
             self.tables = MappingProxyType({**self.tables, name: frame})
@@ -157,7 +158,8 @@ class Registry:
     def warning(self, bound: Query | NetworkQuery | AggregationJoin) -> str:
         """What a user should know of a shared query; empty if there is nothing."""
         if isinstance(bound, DerivedQuery):
-            return f"over {bound.derived.described}"
+            text = f"over {bound.derived.described}"
+            return f"{text}; {NEVER}" if bound.derived.predicates.never else text
         return warning(bound, self.schemas) if isinstance(bound, NetworkQuery) else ""
 
     def _check_fallback(self, bound: Fallback) -> None:
@@ -166,7 +168,8 @@ class Registry:
             names = self.fallback_frame(bound).columns
             self._rules.check(bound, self.sources, self.tables)
         except PySparkException as error:
-            raise SqlError("INVALID_QUERY", detail=_sentence(error)) from None
+            detail = f"{_sentence(error).removesuffix('.')}. weft does not share it: {bound.why}"
+            raise SqlError("INVALID_QUERY", detail=detail) from None
         lowered = [name.lower() for name in names]
         twice = next((name for name in names if lowered.count(name.lower()) > 1), None)
         if twice is not None:

@@ -42,7 +42,7 @@ def source(name: str, frame: DataFrame, time: str | None, watermark: str | None)
     """Check a streaming DataFrame and its event time; both are inferred from a watermark."""
     if not frame.isStreaming:
         raise CatalogError("STREAM_NOT_STREAMING", name=name)
-    _check_columns(name, frame)
+    check_columns(name, frame)
     marked = [f for f in frame.schema.fields if _WATERMARK in (f.metadata or {})]
     if time is None:
         if len(marked) != 1:
@@ -70,7 +70,7 @@ def source(name: str, frame: DataFrame, time: str | None, watermark: str | None)
     return StreamSource(StreamSchema(name, fields, column.name, delay), frame, same)
 
 
-def _check_columns(name: str, frame: DataFrame) -> None:
+def check_columns(name: str, frame: DataFrame, kind: str = "stream") -> None:
     """Refuses names that differ in case only, and those that weft uses itself."""
     prefix = own_name("")
     by_lower_case: dict[str, str] = {}
@@ -79,7 +79,7 @@ def _check_columns(name: str, frame: DataFrame) -> None:
             raise CatalogError("RESERVED_COLUMN", name=name, reserved=column, prefix=prefix)
         earlier = by_lower_case.get(column.lower())
         if earlier is not None:
-            detail = f"stream '{name}' has columns '{earlier}' and '{column}'"
+            detail = f"{kind} '{name}' has columns '{earlier}' and '{column}'"
             detail += "; weft's names do not depend on case, so rename one of them"
             raise CatalogError("DUPLICATE_COLUMN", detail=detail)
         by_lower_case[column.lower()] = column

@@ -36,7 +36,7 @@ def conjuncts(sources: Sources, block: Block, rows: Rows) -> list[Scalar]:
             whole, scalar = boolean(condition.rows, condition.node, condition.clause, opaque=True)
             if whole.can_raise or scalar is None:
                 what = f"a condition in {condition.clause}"
-                raise _may_raise(condition.rows, condition.node, what)
+                raise may_raise(condition.rows, condition.node, what)
             parts.append(with_names(scalar, whole.columns, condition.node))
     parts += [equal(sources, rows, pair) for pair in block.pairs]
     return parts
@@ -64,7 +64,7 @@ def canonical(parts: Sequence[Scalar]) -> PredicateSet:
     return predicates
 
 
-def _may_raise(rows: Rows, node: SyntaxNode, what: str) -> Unshared:
+def may_raise(rows: Rows, node: SyntaxNode, what: str) -> Unshared:
     text = rows.source.slice(node.start, node.stop)
     return Unshared(f"{what} may raise an error on some rows: {text}", node.start)
 

@@ -131,6 +131,9 @@ class Rows:
                 raise Unshared("the window inside an aggregate has no shared form", node.start)
             raise self.unknown(node)
         column, path = meaning
+        if not column.is_stored:
+            reason = f"a table's column of type {column.type} has no shared form"
+            raise Unshared(reason, node.start)
         self._used.update(column.reads)
         return with_path(column.value, path)
 
@@ -149,6 +152,10 @@ class Rows:
         return meanings[0] if meanings else None
 
     def unknown(self, node: Name) -> SqlError:
+        qualifiers = {relation.qualifier for relation in self.scope.relations}
+        if self.outer is not None and len(node.parts) > 1:
+            if node.parts[0].lower() not in qualifiers and self.outer.names(node.parts[0]):
+                return self.outer.unknown(node)
         return self.source.error(
             "UNKNOWN_COLUMN",
             node.start,
@@ -156,6 +163,12 @@ class Rows:
             stream=self.scope.described,
             known=self.scope.listed,
         )
+
+    def names(self, qualifier: str) -> bool:
+        """Whether a relation of FROM, here or further out, is called so."""
+        if any(relation.qualifier == qualifier.lower() for relation in self.scope.relations):
+            return True
+        return self.outer is not None and self.outer.names(qualifier)
 
     def call(self, node: Function) -> None:
         name = node.name

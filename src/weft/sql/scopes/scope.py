@@ -32,6 +32,8 @@ class Column:
     type: SqlType
     value: Typed
     reads: tuple[str, ...]
+    is_stored: bool = True
+    """Whether the contents of a table are kept with this column."""
 
 
 class Meaning(NamedTuple):

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from weft.algebra.predicates.slots import plain_name, slot_of
 from weft.algebra.query import Field
 from weft.algebra.scalar import Call, Ref
-from weft.algebra.types import BOOLEAN
+from weft.algebra.types import BOOLEAN, is_stored
 from weft.sql.fallback import Unshared
 from weft.sql.reading import syntax
 from weft.sql.reading.source import Source
@@ -165,6 +165,8 @@ class Sources:
         if len(self.read) > MOST_INPUTS:
             raise self.source.error("TOO_MANY_INPUTS", part.at, most=MOST_INPUTS)
         columns = base_columns(fields, slot)
+        if self.inputs.find_table(name) is not None:
+            columns = tuple(replace(one, is_stored=is_stored(one.type)) for one in columns)
         for column, base in zip(columns, fields, strict=True):
             self.base.append(Field(column.reads[0], base.type))
         relation = Relation(alias.lower(), columns)
@@ -247,7 +249,7 @@ class Sources:
             detail = f"{len(part.columns)} names for {len(relation.columns)} columns"
             raise self.source.error("INVALID_QUERY", part.at, detail=detail)
         columns = tuple(
-            Column(name, column.type, column.value, column.reads)
+            replace(column, name=name)
             for name, column in zip(part.columns, relation.columns, strict=True)
         )
         return Scope((Relation(relation.qualifier, columns),), columns, ())

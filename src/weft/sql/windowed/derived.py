@@ -81,11 +81,18 @@ def _event_time(inputs: Inputs, relation: str) -> str:
 
 def _window_time(select: Select, rows: Rows, times: set[str]) -> str:
     """The event time that the query's window is over, as `slot.column`."""
+    found: list[str] = []
     for written in select.group:
         node = group_node(written, select, rows)
         if isinstance(node, Function) and node.name == "window" and node.arguments:
-            return _event_time_in(node.arguments[0], rows, times)
-    raise Unshared("an aggregate over a join needs a window of event time to have a shared form")
+            found.append(_event_time_in(node.arguments[0], rows, times))
+            if found[-1] != found[0]:
+                raise rows.source.error("SEVERAL_WINDOWS", written.start)
+    if not found:
+        raise Unshared(
+            "an aggregate over a join needs a window of event time to have a shared form"
+        )
+    return found[0]
 
 
 def _event_time_in(node: SyntaxNode, rows: Rows, times: set[str]) -> str:

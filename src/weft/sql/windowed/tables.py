@@ -31,9 +31,10 @@ from weft.algebra.predicates.slots import (
 from weft.algebra.query import Field, StreamSchema
 from weft.algebra.scalar import Expression, Opaque, Scalar
 from weft.algebra.types import BOOLEAN
+from weft.errors import SqlError
 from weft.sql.fallback import Unshared
-from weft.sql.joins.bound import bound_block
-from weft.sql.joins.conditions import canonical, equal, with_names
+from weft.sql.joins.bound import BoundBlock, bound_block
+from weft.sql.joins.conditions import canonical, equal, may_raise, with_names
 from weft.sql.joins.connected import check_connected
 from weft.sql.joins.lookups import Folded, folded
 from weft.sql.reading.syntax import Exists, InSubquery, SyntaxNode, walk
@@ -69,6 +70,7 @@ def looked_up(sources: Sources, rows: Rows, stream: StreamSchema) -> LookedUp:
     sources.block.conditions = [c for c in conditions if id(c.node) not in raising]
     block = bound_block(sources, rows)
     check_connected(sources, block, raising.values())
+    _check_matches(sources, block, [c for c in conditions if id(c.node) in raising])
     folding = _Renaming(sources, folded(sources, block, every_table=True))
     lookups = folding.folded.inputs[0].lookups
     predicate: Expression | None = _NO_ROW
@@ -77,6 +79,16 @@ def looked_up(sources: Sources, rows: Rows, stream: StreamSchema) -> LookedUp:
     after = folding.rows(rows)
     after.time = stream.time
     return LookedUp(after, lookups, predicate)
+
+
+def _check_matches(sources: Sources, block: BoundBlock, raising: Sequence[Condition]) -> None:
+    """Raises if tables are found by nothing but conditions that may raise an error."""
+    try:
+        check_connected(sources, block)
+    except SqlError:
+        first = raising[0]
+        what = f"a condition in {first.clause} that finds rows of a table"
+        raise may_raise(first.rows, first.node, what) from None
 
 
 def _raising(condition: Condition) -> frozenset[int] | None:
@@ -168,7 +180,7 @@ class _Renaming:
 
     def _column(self, column: Column) -> Column:
         value = self._typed(column.value, column.reads)
-        return Column(column.name, column.type, value, tuple(map(self.name, column.reads)))
+        return replace(column, value=value, reads=tuple(map(self.name, column.reads)))
 
     def _typed(self, value: Typed, reads: tuple[str, ...]) -> Typed:
         names = {name: self.name(name) for name in reads}
