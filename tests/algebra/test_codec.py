@@ -20,9 +20,9 @@ STREAM = StreamSchema("bids", (Field("ts", "timestamp"),), "ts", 10)
 
 def test_names_are_part_of_the_format() -> None:
     """A name that is missing here makes older checkpoints unreadable: it may only be added."""
-    names = """aggregate associative bound call condition cut derived-query derived-stream edges
+    names = """aggregate aggregation-input aggregation-join aggregation-plan associative attribute bound call condition cut derived-query derived-stream edges
     expression feed field
-    fragments invertible join-input join-query linear literal literal-predicate lookup
+    fragments input-window invertible join-input join-query joined-aggregate linear literal literal-predicate lookup
     membership network network-node node opaque or-predicate output partial partner plan predicate-set
     query ref retired selection set-query sharing signature stream values weave-group window"""
     assert sorted(codec.stored_names()) == names.split(), "add new names here"

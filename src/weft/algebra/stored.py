@@ -12,6 +12,14 @@ from typing import Final
 from weft.algebra import codec
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.condition import Bound, Condition, Selection, Values
+from weft.algebra.joinagg.plan import AggregationPlan
+from weft.algebra.joinagg.query import (
+    AggregationInput,
+    AggregationJoin,
+    Attribute,
+    JoinedAggregate,
+)
+from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.network.derived import DerivedQuery, DerivedStream
 from weft.algebra.network.lookup import Lookup
 from weft.algebra.network.plan import Feed, NetworkNode, NetworkPlan
@@ -74,6 +82,13 @@ NAMES: Final[tuple[tuple[str, type], ...]] = (
     ("set-query", SetQuery),
     ("derived-stream", DerivedStream),
     ("derived-query", DerivedQuery),
+    # aggregation joins
+    ("aggregation-join", AggregationJoin),
+    ("aggregation-input", AggregationInput),
+    ("attribute", Attribute),
+    ("joined-aggregate", JoinedAggregate),
+    ("input-window", InputWindow),
+    ("aggregation-plan", AggregationPlan),
 )
 
 for _name, _class in NAMES:

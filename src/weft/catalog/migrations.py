@@ -18,6 +18,7 @@ from weft.catalog import tables
 from weft.catalog.network import tables as network_tables
 from weft.catalog.version_3 import to_version_3
 from weft.catalog.version_4 import to_version_4
+from weft.catalog.version_5 import to_version_5
 from weft.errors import CheckpointError
 
 _ADVISORY_LOCK: Final = 0x77656674
@@ -64,7 +65,12 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
     return value
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (to_version_2, to_version_3, to_version_4)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
+    to_version_2,
+    to_version_3,
+    to_version_4,
+    to_version_5,
+)
 
 
 def newest() -> int:

@@ -50,6 +50,8 @@ class QueryRecord:
     detail: str
     complete_from: int | None
     late: int
+    emit: str | None = None
+    """What an aggregation join emits, as it was registered: full, changes, or nothing said."""
 
     @property
     def id(self) -> str:
@@ -143,9 +145,17 @@ class Catalog:
         except (KeyError, TypeError, ValueError, zlib.error):
             return StreamStatistics()
 
-    def add_query(self, name: str, sql: str, status: str = ACTIVE, detail: str = "") -> QueryRecord:
+    def add_query(
+        self,
+        name: str,
+        sql: str,
+        status: str = ACTIVE,
+        detail: str = "",
+        emit: str | None = None,
+    ) -> QueryRecord:
         """Register a name; refused if a live query has it."""
         row = {"name": name, "sql": sql, "status": status, "detail": detail, "registered": _now()}
+        row["emit"] = emit
         with self._database.writing() as connection:
             self.check_free(name)
             try:
@@ -154,7 +164,7 @@ class Catalog:
                 raise _taken(name) from error
             _count_change(connection)
             assert key is not None
-        return QueryRecord(int(key[0]), name, sql, status, detail, None, 0)
+        return QueryRecord(int(key[0]), name, sql, status, detail, None, 0, emit)
 
     def check_free(self, name: str) -> None:
         """Refuse a name that is malformed or that a live query has."""
@@ -223,6 +233,7 @@ class Catalog:
                         status=record.status,
                         detail=record.detail,
                         complete_from=record.complete_from,
+                        emit=record.emit,
                         registered=_now(),
                     )
                 )
@@ -243,7 +254,14 @@ class Catalog:
             rows = connection.execute(statement).all()
         for row in rows:
             yield QueryRecord(
-                row.change, row.name, row.sql, row.status, row.detail, row.complete_from, row.late
+                row.change,
+                row.name,
+                row.sql,
+                row.status,
+                row.detail,
+                row.complete_from,
+                row.late,
+                row.emit,
             )
 
 

@@ -34,6 +34,7 @@ queries = sa.Table(
     sa.Column("late", sa.BigInteger, nullable=False, default=0),
     sa.Column("registered", sa.DateTime(timezone=True), nullable=False),
     sa.Column("dropped", sa.DateTime(timezone=True), nullable=True),
+    sa.Column("emit", sa.String, nullable=True),
     sa.Index("queries_by_name", "name"),
     sa.Index(
         "queries_live_name",

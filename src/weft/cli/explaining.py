@@ -76,6 +76,7 @@ def explain(
     shown = explain_plans(explanation.plans, explanation.fallbacks, query, rate=rate)
     shown = shown.with_measured(explanation.measured)
     shown = shown.with_network(explanation.network, explanation.network_measured)
+    shown = shown.with_aggregations(explanation.aggregations)
     if record is not None:
         shown = shown.with_statistics(record.statistics())
     if svg is not None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
+from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import Query
 from weft.catalog.store import QUARANTINED, REJECTED, QueryRecord
@@ -118,7 +119,7 @@ def _bound_anew(
     return record.log(NETWORK_LOG if isinstance(query, NetworkQuery) else query.stream), query
 
 
-def _shared(log: StreamLog, query: Query | NetworkQuery) -> pa.Table:
+def _shared(log: StreamLog, query: Query | NetworkQuery | AggregationJoin) -> pa.Table:
     wanted = family(query.output_types)
     files = [entry for entry in log.result_files() if entry["family"] == wanted]
     names = [column.name for column in query.columns]

@@ -2,7 +2,7 @@
 
 `outline` labels a plan's parts, with their cost, `statistics` says what is known of its stream;
 `text`, `document` and `svg` write them, with `wording`, `axis`, `paragraph` and `canvas`. The
-network of join queries is the room `network/`. Nothing here knows Spark, and no plan is chosen
+network of join queries is the room `network/`, aggregation joins are `aggregations`. Nothing here knows Spark, and no plan is chosen
 here.
 """
 
@@ -17,11 +17,13 @@ from typing import Any
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.plan import SharedPlan
 from weft.explain import document, svg, text
+from weft.explain.aggregations import AggregationView, aggregation_document, aggregation_lines
 from weft.explain.network.view import NetworkMeasured, NodeMeasured
 from weft.explain.outline import FallbackNote, Measured, Outline, outline
 from weft.stats import StreamStatistics
 
 __all__ = [
+    "AggregationView",
     "Explanation",
     "FallbackNote",
     "Measured",
@@ -48,6 +50,8 @@ class Explanation:
     network: NetworkPlan | None = None
     """The network of the join queries."""
     network_measured: NetworkMeasured | None = None
+    aggregations: tuple[AggregationView, ...] = ()
+    """The aggregation joins."""
 
     @cached_property
     def outline(self) -> Outline:
@@ -62,9 +66,12 @@ class Explanation:
         )
 
     def __str__(self) -> str:
-        if self.only is not None:
-            return text.query_text(self.outline, self.only)
-        return text.text(self.outline)
+        named = [view for view in self.aggregations if self.only in (None, view.query.name)]
+        paragraphs = ["\n".join(aggregation_lines(view)) for view in named]
+        if self.only is None:
+            whole = text.text(self.outline) if self.plans or not named else ""
+            return "\n\n".join(part for part in (whole, *paragraphs) if part)
+        return "\n\n".join(paragraphs) or text.query_text(self.outline, self.only)
 
     def summary(self) -> str:
         """How much is shared and what it saves, in a few lines."""
@@ -72,7 +79,12 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as values that `json.dumps` takes; see docs/explain.md."""
-        return document.document(self.outline, self.only)
+        views = {view.query.name: aggregation_document(view) for view in self.aggregations}
+        if self.only in views:
+            shared = {"format": document.FORMAT, "query": self.only, "status": "shared"}
+            return {**views[self.only], **shared}
+        body = document.document(self.outline, self.only)
+        return body if self.only is not None else {**body, "aggregation_joins": [*views.values()]}
 
     def to_svg(self) -> str:
         """A drawing: stream, nodes, weave groups, queries; and the network of the join queries."""
@@ -88,6 +100,10 @@ class Explanation:
         """The same beside the network of the join queries; without any there is no network."""
         shown = network if network is not None and network.queries else None
         return replace(self, network=shown, network_measured=measured)
+
+    def with_aggregations(self, aggregations: Sequence[AggregationView]) -> Explanation:
+        """The same beside the aggregation joins."""
+        return replace(self, aggregations=tuple(aggregations))
 
     def with_statistics(self, statistics: Mapping[str, StreamStatistics]) -> Explanation:
         """The same plan beside what is known of its streams, by their names."""

@@ -43,6 +43,8 @@ class Settings:
     `most_unconsumed`: how many steps a stream may be ahead of what follows it (row windows) before it
     waits. `overlap`: whether a micro-batch may be finished while the next one is read.
     `most_matches`: how many rows one join may add in a step before its queries are quarantined.
+    `early`: which inputs of aggregation joins are aggregated before the join: "auto" (by cost), "all", "none", or a truth
+    value for each input (docs/early-aggregation.md).
     `allow_unsafe_sql`: whether queries that run alone may call Java methods, start programs and
     read files by path (docs/sql.md).
     """
@@ -65,6 +67,7 @@ class Settings:
     overlap: bool = True
     most_unconsumed: int = 16
     most_matches: int = 5_000_000
+    early: str | tuple[bool, ...] = "auto"
     allow_unsafe_sql: bool = False
     keep: str | None = None
 
@@ -112,6 +115,7 @@ def check_settings(settings: Settings) -> None:
         "most_unconsumed": (_whole(settings.most_unconsumed, 1), "give a number of steps"),
         "most_matches": (_whole(settings.most_matches, 1), "give a number of rows"),
         "keep": _interval(settings.keep),
+        "early": _early(settings.early),
         "overlap": (isinstance(settings.overlap, bool), "give True or False"),
         "allow_unsafe_sql": (isinstance(settings.allow_unsafe_sql, bool), "give True or False"),
     }
@@ -130,6 +134,12 @@ def _interval(value: object) -> tuple[bool, str]:
         return isinstance(value, str) and interval_micros(value) > 0, advice
     except IntervalProblem as problem:
         return False, f"{problem}; {advice}"
+
+
+def _early(value: object) -> tuple[bool, str]:
+    """Whether a value says which inputs are early; and what to write instead."""
+    bits = isinstance(value, (tuple, list)) and all(isinstance(bit, bool) for bit in value)
+    return value in ("auto", "all", "none") or bits, "give auto, all, none, or a tuple of bool"
 
 
 def _whole(value: object, least: int) -> bool:

@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.algebra import codec
 from weft.algebra.aggregate import Aggregate, lift
-from weft.algebra.joinagg.query import AggregationInput, AggregationJoin
+from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.partial import Partial
 from weft.algebra.query import OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Ref
 from weft.algebra.types import TIMESTAMP, SqlType
 from weft.algebra.window import Window
 
+PANES: Final = "panes"
+"""The name of the publication of panes."""
 PANE_END: Final = "end"
 """The column with the end of the pane."""
 COUNT: Final = Aggregate("count", (), "bigint")
@@ -27,43 +29,45 @@ COUNT: Final = Aggregate("count", (), "bigint")
 
 def aggregates_of(query: AggregationJoin, slot: int) -> tuple[Aggregate, ...]:
     """The aggregates on one input, each once."""
-    return tuple(dict.fromkeys(a.aggregate for a in query.aggregates if a.slot == slot))
+    return source_of(query, slot).aggregates
 
 
 def aggregation_set(query: AggregationJoin, slot: int, stream: StreamSchema) -> Query:
     """The hidden query whose published rows are the panes of an input's aggregation set."""
-    entry = query.inputs[slot]
-    assert entry.window is not None, "a table has no panes"
-    pane = entry.window.pane(query.step)
-    aggregates = (COUNT, *aggregates_of(query, slot))
-    set_id = f"#{codec.digest((entry.relation, pane, entry.attributes, entry.predicate, aggregates), 16)}"
+    return set_of(source_of(query, slot), stream)
+
+
+def set_of(source: Source, stream: StreamSchema) -> Query:
+    """The hidden query whose published rows are the panes of a source."""
+    assert source.pane, "a table has no panes"
+    aggregates = (COUNT, *source.aggregates)
     return Query(
-        id=set_id,
-        name=set_id,
-        sql=_text(entry, pane),
-        stream=entry.relation,
-        window=Window(pane, pane),
-        keys=tuple(attribute.value for attribute in entry.attributes),
-        predicate=entry.predicate,
+        id=source.id,
+        name=f"{_text(source)} {source.id}",
+        sql=_text(source),
+        stream=source.relation,
+        window=Window(source.pane, source.pane),
+        keys=tuple(attribute.value for attribute in source.attributes),
+        predicate=source.predicate,
         aggregates=aggregates,
         having=None,
-        columns=_columns(entry, aggregates, stream),
+        columns=_columns(source, aggregates, stream),
         publishes=True,
     )
 
 
-def _text(entry: AggregationInput, pane: int) -> str:
-    keys = ", ".join(attribute.name for attribute in entry.attributes)
-    return f"aggregation set of {entry.relation} by ({keys}), panes of {pane / 1e6:g} s"
+def _text(source: Source) -> str:
+    keys = ", ".join(attribute.name for attribute in source.attributes)
+    return f"aggregation set of {source.relation} by ({keys}), panes of {source.pane / 1e6:g} s"
 
 
 def _columns(
-    entry: AggregationInput, aggregates: Sequence[Aggregate], stream: StreamSchema
+    source: Source, aggregates: Sequence[Aggregate], stream: StreamSchema
 ) -> tuple[OutputColumn, ...]:
     end = OutputColumn(PANE_END, TIMESTAMP, Ref("window_end", TIMESTAMP))
     keys = [
         OutputColumn(attribute.name, attribute.value.type, Ref(f"k{i}", attribute.value.type))
-        for i, attribute in enumerate(entry.attributes)
+        for i, attribute in enumerate(source.attributes)
     ]
     values = [
         OutputColumn(f"a{i}", type_, Ref(f"a{i}", type_))

@@ -1,12 +1,13 @@
 """The query files of a project: `queries/NAME.sql`, or many statements under `-- name: x`.
 
-The files are the desired state. A statement that differs from a registered query only in
+A comment `-- emit: changes` says what an aggregation join emits. The files are the desired state. A statement that differs from a registered query only in
 layout and comments is the same query.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from weft.errors import CatalogError, ProjectError, SqlError, WeftError
 from weft.sql import statements
 from weft.sql.reading.source import read
 
+_EMIT = re.compile(r"^[ \t]*--[ \t]*emit:[ \t]*(\S+)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class QueryFile:
@@ -28,6 +31,10 @@ class QueryFile:
     sql: str
     path: Path
     lines_above: int
+
+    @property
+    def emit(self) -> str | None:
+        return emit_of(self.sql)
 
     @property
     def file(self) -> str:
@@ -74,6 +81,21 @@ def read_queries(folder: Path) -> tuple[list[QueryFile], list[Problem]]:
                 continue
             queries[query.name] = query
     return list(queries.values()), problems
+
+
+def emit_of(sql: str) -> str | None:
+    """What a query says that it emits, in a comment of its own.
+
+    >>> emit_of("-- emit: changes\\nSELECT 1"), emit_of("SELECT 1")
+    ('changes', None)
+    """
+    found = _EMIT.search(sql)
+    return None if found is None else found.group(1)
+
+
+def with_emit(sql: str, emit: str | None) -> str:
+    """The query with such a comment."""
+    return sql if emit is None or emit_of(sql) == emit else f"-- emit: {emit}\n{_EMIT.sub('', sql)}"
 
 
 def same_query(first: str, second: str) -> bool:

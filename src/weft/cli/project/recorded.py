@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import numbered_name
@@ -22,6 +23,7 @@ from weft.runtime.checkpoint.identity import open_checkpoint
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.derived.leftovers import derived_logs
+from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.stats import StreamStatistics
 
@@ -67,11 +69,13 @@ class Recorded:
         last = log.last()
         return log.network(last.plan_version) if last is not None else None
 
-    def bound(self, record: QueryRecord) -> tuple[StreamLog, Query | NetworkQuery] | None:
+    def bound(
+        self, record: QueryRecord
+    ) -> tuple[StreamLog, Query | NetworkQuery | AggregationJoin] | None:
         """A shared query as the latest plan that has it holds it; None before its first micro-batch.
         A quarantined one is in no new plan, and old plans are deleted some time later."""
         logs = [log for log, _ in self.commits()]
-        for log in (*logs, self.log(NETWORK_LOG)):
+        for log in (*logs, self.log(NETWORK_LOG), self.log(AGGREGATIONS_LOG)):
             for version in reversed(log.plan_versions()):
                 query = log.any_plan(version).query_by_id.get(record.id)
                 if query is not None:

@@ -23,7 +23,15 @@ from weft.cli.completing import Folder, query_names
 from weft.cli.output import Verbose
 from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import open_weft
-from weft.cli.project.queries import QueryFile, read_queries, remove_query, same_query, write_query
+from weft.cli.project.queries import (
+    QueryFile,
+    emit_of,
+    read_queries,
+    remove_query,
+    same_query,
+    with_emit,
+    write_query,
+)
 from weft.cli.project.recorded import recorded
 from weft.cli.project.session import watched_session
 from weft.cli.project.unaided import bound_unaided
@@ -36,12 +44,16 @@ def register(
     folder: Folder,
     name: str = typer.Argument(..., metavar="NAME", help="The query's name."),
     file: str = typer.Argument(..., metavar="FILE.sql", help="Its SQL; - is standard input."),
+    emit: str | None = typer.Option(
+        None, metavar="KIND", help="What an aggregation join emits: full or changes."
+    ),
     verbose: Verbose = False,
 ) -> None:
     """Add a query, also to a project that another process is running."""
     project = load(folder)
     check_name(name, "query")
-    sql = _one_statement(file, name)
+    sql = with_emit(_one_statement(file, name), emit)
+    emit = emit_of(sql)
     files, _ = read_queries(project.queries)
     existing = next((query for query in files if query.name == name), None)
     if existing is not None and not _is_same_file(existing.path, file):
@@ -51,7 +63,9 @@ def register(
     record = recorded(project)
     if record is not None and any(live.name == name for live in record.live()):
         raise CatalogError("DUPLICATE_NAME", query=name, kind="query", name=name)
-    bound = None if record is None else bound_unaided(record, project, name, sql, query_id=name)
+    bound = None
+    if record is not None:
+        bound = bound_unaided(record, project, name, sql, query_id=name, emit=emit)
     if record is not None and bound is not None:
         detail = warning(bound, record.schemas()) if isinstance(bound, NetworkQuery) else ""
         if isinstance(bound, DerivedQuery):
@@ -64,7 +78,7 @@ def register(
             open_weft(spark, project) as weft,
             _written(project, name, sql, existing, lambda: weft.queries),
         ):
-            detail = weft.register(name, sql).detail
+            detail = weft.register(name, sql, emit=emit).detail
     print(f"registered {name}")
     if detail:
         print(f"{name}: {detail}", file=sys.stderr)

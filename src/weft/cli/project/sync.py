@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from weft.catalog.store import REJECTED
 from weft.cli.project.queries import QueryFile, same_query
+from weft.runtime.api.handle import QueryHandle
 from weft.runtime.api.weft import Weft
 
 
@@ -47,7 +48,7 @@ def synchronise(weft: Weft, files: Sequence[QueryFile]) -> Changes:
             if query is None:
                 changes.dropped.append(handle.name)
                 handle.drop()
-            elif handle.status == REJECTED or not same_query(handle.sql, query.sql):
+            elif handle.status == REJECTED or not _same(handle, query):
                 changes.changed.append(handle.name)
                 handle.drop()
             else:
@@ -55,7 +56,13 @@ def synchronise(weft: Weft, files: Sequence[QueryFile]) -> Changes:
         changed = set(changes.changed)
         for name, query in wanted.items():
             if name not in unchanged:
-                weft.register(name, query.sql)
+                weft.register(name, query.sql, emit=query.emit)
                 if name not in changed:
                     changes.added.append(name)
     return changes
+
+
+def _same(handle: QueryHandle, query: QueryFile) -> bool:
+    """Whether a registered query is that of a file."""
+    same_emit = (handle.emit or "full") == (query.emit or "full")
+    return same_emit and same_query(handle.sql, query.sql)

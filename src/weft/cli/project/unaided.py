@@ -28,7 +28,12 @@ class _NoSpark:
 
 
 def bound_unaided(
-    record: Recorded, project: Project, name: str, sql: str, query_id: str
+    record: Recorded,
+    project: Project,
+    name: str,
+    sql: str,
+    query_id: str,
+    emit: str | None = None,
 ) -> Query | NetworkQuery | None:
     """A query that is surely shared; None if only Spark can tell. Raises if it is surely wrong."""
     schemas = record.schemas()
@@ -46,6 +51,7 @@ def bound_unaided(
             ansi=_ansi(project),
             tables=tables,
             time_zone=zone,
+            emit=emit,
         )
     except _AskSparkError:
         return None

@@ -22,11 +22,15 @@ REMOVED = "removed"
 
 
 def changed(
-    before: pa.Table | None, results: pa.Table, instants: Array, keys: Sequence[str]
+    before: pa.Table | None,
+    results: pa.Table,
+    instants: Array,
+    keys: Sequence[str],
+    carried: Sequence[str] = (),
 ) -> tuple[pa.Table, pa.Table]:
     """The rows of `results` that are new or changed, and rows of removed groups with NULL values,
     all with the column `removed`; and the result at the last instant. `before` is the result at the instant before the
-    first one; its `at` does not matter. `instants` are all that were evaluated, in ascending order."""
+    first one; its `at` does not matter. `instants` are all that were evaluated, in ascending order. Columns that are `carried` are not compared."""
     earlier = results.slice(0, 0) if before is None else before.select(results.column_names)
     rows = pa.concat_tables([earlier.cast(results.schema), results]).combine_chunks()
     places = np.concatenate(
@@ -37,9 +41,10 @@ def changed(
     )
     groups = _codes([single(rows.column(name)) for name in keys], rows.num_rows)
     values = [name for name in results.column_names if name != AT and name not in keys]
+    compared = [name for name in values if name not in carried]
     width = len(instants) + 2
     order, sorted_groups = ordered(groups * width + places + 1)
-    contents = _codes([single(rows.column(name)) for name in values], rows.num_rows)[order]
+    contents = _codes([single(rows.column(name)) for name in compared], rows.num_rows)[order]
     same = np.zeros(len(order), bool)
     same[1:] = (np.diff(sorted_groups) == 1) & (np.diff(groups[order]) == 0)
     same[1:] &= contents[1:] == contents[:-1]

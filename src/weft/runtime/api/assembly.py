@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.sets import set_of
+from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import numbered
@@ -29,6 +32,10 @@ from weft.runtime.derived.engine import DerivedEngine, Membership
 from weft.runtime.derived.publication import DerivedPublication
 from weft.runtime.fallbacks.log import remove_dropped
 from weft.runtime.fallbacks.run import FallbackRun, fallback_run
+from weft.runtime.joinagg.choices import Choices
+from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
+from weft.runtime.joinagg.engine import JoinAggEngine
+from weft.runtime.joinagg.publication import LateRowsPublication, PanesPublication
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.network.engine import NetworkEngine
 from weft.runtime.network.lanes.computing import Lanes, on_spark
@@ -59,17 +66,18 @@ from weft.sql.fallback import Fallback
 from weft.stats import StreamStatistics
 
 _logger = logging.getLogger("weft")
-QueriesT = TypeVar("QueriesT", bound=Sequence[Query | NetworkQuery])
+QueriesT = TypeVar("QueriesT", bound=Sequence[Query | NetworkQuery | AggregationJoin])
 
 
 @dataclass(frozen=True)
 class Assembled:
     """The steppers of one stream: the one that Spark's micro-batches drive, that of its row windows,
-    which follows it, and the stream as the network of join queries follows it."""
+    which follows it, and the stream as the network of join queries and the aggregation joins follow it."""
 
     leader: Leader
     rows: Follower
     for_network: InputLog
+    for_aggregations: InputLog
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,7 @@ class Assembly:
         self._settings, self._identity = settings, identity
         self._log, self._planned = log, planned
         self._columns: dict[str, set[str]] = {}
+        self.choices = Choices(storage, settings, catalog.statistics, AGGREGATIONS_LOG)
 
     def fallback(
         self, record: QueryRecord, bound: Fallback, sink: Sink, trigger: Mapping[str, Any]
@@ -143,6 +152,14 @@ class Assembly:
         stepper = self._stepper(log, engine, around, publisher)
         return Follower(stepper, most_unconsumed=self._settings.most_unconsumed)
 
+    def aggregations(self, around: Shared) -> Follower:
+        """The follower of aggregation joins, before it follows any stream."""
+        log = self._log(AGGREGATIONS_LOG)
+        queries = self._at_a_step(self._registry.aggregations)
+        schemas = lambda: self._registry.schemas  # noqa: E731
+        engine = JoinAggEngine(log, self._log, queries, self.choices, schemas, around.tables)
+        return Follower(self._stepper(log, engine, around))
+
     def derived(self, name: str, around: Shared, network: Follower) -> Follower:
         """The follower of the network that runs the windowed aggregates over one join. From now on
         the network publishes for it."""
@@ -186,13 +203,25 @@ class Assembly:
             return log.plan(last.plan_version).stream
         return StreamSchema(log.stream, (), "", 0)
 
-    def steppers(self, name: str, around: Shared, network: Follower) -> Assembled:
-        """The stream's own stepper, that of its row windows, and what the network follows."""
+    def steppers(
+        self, name: str, around: Shared, network: Follower, aggregations: Follower
+    ) -> Assembled:
+        """The stream's own stepper, that of its row windows, and what other followers follow."""
         schema = self._registry.sources[name].schema
         row = self._stored_row(name)
 
         def queries() -> list[Query]:
-            return self._registry.shared(name, self._columns[name])
+            return [*self._registry.shared(name, self._columns[name]), *sets()]
+
+        def sets() -> list[Query]:
+            """The aggregation sets of early inputs."""
+            return [set_of(source, schema) for source in self._sources(name, early=True)]
+
+        def late_sources() -> list[Source]:
+            return self._sources(name, early=False)
+
+        def aggregated() -> bool:
+            return any(name in query.relations for query in self._registry.aggregations())
 
         def row_queries() -> list[Query]:
             """None until the stream is read with all its columns."""
@@ -209,11 +238,14 @@ class Assembly:
         for_joins = NetworkPublication(
             schema, self._registry.joins, lambda: self._columns[name], self._registry.edition
         )
+        late_rows = LateRowsPublication(schema, late_sources)
         consumers = [
             Consumer(publication, lambda: rows_stepper.last),
             Consumer(for_joins, lambda: network.last),
+            Consumer(late_rows, lambda: aggregations.last),
+            Consumer(PanesPublication(aggregated), lambda: aggregations.last),
         ]
-        rows_of: list[RowPublication] = [publication, for_joins]
+        rows_of: list[RowPublication] = [publication, for_joins, late_rows]
         publisher = Publisher(log, consumers, rows_of, self._identity.lanes)
         sampling = self._sampling(name)
         planner = Planner(log, schema, self._settings, sampling)
@@ -221,19 +253,29 @@ class Assembly:
         stepper = self._stepper(log, engine, around, publisher)
         leader = Leader(stepper, schema, self._settings.most_unconsumed)
 
-        def followed_by(consumer: Consumer, without_gap: str = "") -> InputLog:
+        def followed_by(*consumers: Consumer, without_gap: str = "") -> InputLog:
             return InputLog(
                 log,
                 lambda: stepper.last,
                 publisher.clean,
-                lambda: publisher.published_for(consumer),
-                lambda: consumer.publication.wanted,
+                lambda: any(publisher.published_for(consumer) for consumer in consumers),
+                lambda: any(consumer.publication.wanted for consumer in consumers),
                 without_gap,
             )
 
         rows = followed_by(consumers[0], without_gap=ROWS)
-        joins = followed_by(consumers[1])
-        return Assembled(leader, Follower(rows_stepper, [rows]), joins)
+        return Assembled(
+            leader,
+            Follower(rows_stepper, [rows]),
+            followed_by(consumers[1]),
+            followed_by(*consumers[2:]),
+        )
+
+    def _sources(self, stream: str, *, early: bool) -> list[Source]:
+        """What early or late inputs of aggregation joins read of a stream, as far as its columns are read."""
+        read = self._columns[stream]
+        sources = self.choices.sources(self._registry.aggregations(), stream, early=early)
+        return [source for source in sources if source.columns <= read]
 
     def _rows_stepper(
         self,
@@ -313,10 +355,12 @@ class Assembly:
         trigger: Mapping[str, Any],
         spark: SparkSession,
         network: FollowerRun,
+        aggregations: FollowerRun,
     ) -> None:
         """Start a stream and its followers as part of a run."""
         stream = self._stream_run(assembled.leader, trigger)
         network.follow(stream, assembled.for_network)
+        aggregations.follow(stream, assembled.for_aggregations)
         run.add_stream(stream)
         run.add_follower(FollowerRun(assembled.rows, [stream], spark))
 
@@ -354,6 +398,10 @@ class Assembly:
             wanted |= query_columns(query)
         for join in self._registry.joins():
             wanted |= join.columns_of(leader.name)
+        for aggregation in self._registry.aggregations():
+            for slot, entry in enumerate(aggregation.inputs):
+                if entry.relation == leader.name:
+                    wanted |= source_of(aggregation, slot).columns
         for intent in intents:
             wanted |= set(log.plan(intent.plan_version).columns)
         return wanted

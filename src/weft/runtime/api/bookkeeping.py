@@ -14,7 +14,7 @@ from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import CatalogError, CheckpointError
 from weft.runtime.checkpoint.log import Plan
 from weft.runtime.checkpoint.storage import Storage, to_json
-from weft.runtime.queries.registry import change_of
+from weft.runtime.queries.registry import change_of, is_hidden
 
 COPY = "catalog.json"
 COPY_FORMAT = 1
@@ -33,7 +33,8 @@ class Bookkeeping:
 
     def planned(self, stream: str, plan: Plan, late: Mapping[str, int]) -> None:
         """Take down what a step has committed."""
-        counts = {change_of(query_id): pairs for query_id, pairs in late.items()}
+        registered = {name: pairs for name, pairs in late.items() if not is_hidden(name)}
+        counts = {change_of(query_id): pairs for query_id, pairs in registered.items()}
         noted = self._late.get(stream, {})
         changed = {c: pairs for c, pairs in counts.items() if noted.get(c) != pairs}
         new_plan = self._recorded.get(stream) != plan.version
@@ -45,6 +46,8 @@ class Bookkeeping:
                     self._catalog.set_late(change, pairs)
                 if new_plan:
                     for query_id, time in plan.complete_from.items():
+                        if is_hidden(query_id):
+                            continue
                         self._catalog.set_complete_from(change_of(query_id), time)
                     self.save_copy()
         except CatalogError as error:

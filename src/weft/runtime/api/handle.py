@@ -33,6 +33,11 @@ class QueryHandle:
         return self._record.sql
 
     @property
+    def emit(self) -> str | None:
+        """What an aggregation join emits, as it was registered: full, changes, or None if nothing was said."""
+        return self._record.emit
+
+    @property
     def status(self) -> str:
         """active, fallback, quarantined or rejected."""
         return self._now().status

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.algebra.joinagg.sets import set_of
+from weft.algebra.joinagg.sources import source_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.numbered import numbered, numbered_name, source_name
 from weft.algebra.plan import SharedPlan
+from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import Catalog
 from weft.errors import CatalogError
-from weft.explain import Explanation, FallbackNote, explain
+from weft.explain import AggregationView, Explanation, FallbackNote, explain
+from weft.explain.aggregations import sharing
 from weft.optimizer.gtweave import share
 from weft.optimizer.network.index import ScanIndex
 from weft.optimizer.network.options import Options
 from weft.optimizer.weaving import WindowWeaving
 from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.joinagg.choices import Choices
+from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.planning.replanning import group_counts, measured_sharing
@@ -36,9 +42,11 @@ class Inspection:
         catalog: Catalog,
         settings: Settings,
         log: Callable[[str], StreamLog],
+        choices: Choices,
     ) -> None:
         self._registry, self._catalog = registry, catalog
         self._settings, self._log = settings, log
+        self._choices = choices
 
     def plan(self, stream: str) -> SharedPlan:
         """The shared plan of a stream's queries as they are registered now."""
@@ -54,6 +62,8 @@ class Inspection:
             schema = self._registry.sources[source_name(stream)].schema
             if stream != schema.name:
                 schema, settings = numbered(schema), row_settings(settings)
+            else:
+                queries = [*queries, *self._sets(schema)]
         if last is not None:
             plan = log.plan(last.plan_version)
             if [query.id for query in plan.queries] == [query.id for query in queries]:
@@ -61,6 +71,33 @@ class Inspection:
         counts = group_counts(self._catalog.statistics(stream))
         weaving = WindowWeaving(measured_sharing(settings, last), counts)
         return share(0, schema, queries, {query.id: ALWAYS for query in queries}, weaving)
+
+    def _sets(self, stream: StreamSchema) -> list[Query]:
+        """The aggregation sets of early inputs on a stream."""
+        joins = self._registry.aggregations()
+        sources = self._choices.sources(joins, stream.name, early=True, fixed=False)
+        return [set_of(source, stream) for source in sources]
+
+    def aggregations(self) -> list[AggregationView]:
+        """The aggregation joins as they are registered now."""
+        queries = self._registry.aggregations()
+        plans = {query.id: self._choices.planned(query) for query in queries}
+        shared = sharing(queries, plans)
+        entries = self.counted(AGGREGATIONS_LOG).get("entries", {})
+        return [
+            AggregationView(
+                query,
+                plans[query.id],
+                self._choices.priced(query),
+                shared[query.id],
+                self._choices.forced,
+                tuple(
+                    entries.get(f"{'panes' if early else 'rows'}/{source_of(query, slot).id}")
+                    for slot, early in enumerate(plans[query.id])
+                ),
+            )
+            for query in queries
+        ]
 
     def network(self) -> NetworkPlan:
         """The network of the join queries as they are registered now."""
@@ -102,6 +139,7 @@ class Inspection:
         ]
         shared = [plan for plan in plans if plan.queries]
         explanation = explain(shared, notes, only=query, network=self.network())
+        explanation = explanation.with_aggregations(self.aggregations())
         return explanation.with_statistics({stream: self.statistics(stream) for stream in streams})
 
     def _require(self, stream: str) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.query import Query, quote
 from weft.catalog.store import QueryRecord
@@ -17,6 +18,7 @@ from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.fallbacks.log import FallbackLog
 from weft.runtime.frames import frame_of
+from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.queries.registry import Bound, Registry
 from weft.runtime.sinks.delivery import Sink
@@ -54,9 +56,9 @@ class ResultReader:
             raise RunError("QUERY_FAILED", query=record.name, detail=record.detail)
         return read_steadily(lambda: self._stored_results(bound))
 
-    def _stored_results(self, query: Query | NetworkQuery) -> DataFrame:
+    def _stored_results(self, query: Query | NetworkQuery | AggregationJoin) -> DataFrame:
         wanted = family(query.output_types)
-        log = self._log(NETWORK_LOG if isinstance(query, NetworkQuery) else query.stream)
+        log = self._log(_log_of(query))
         files = [entry for entry in log.result_files() if entry["family"] == wanted]
         schema = self._spark.createDataFrame([], _ddl(query)).schema
         return QueryResults(query.id, self._storage, files).frame(self._spark, schema)
@@ -76,13 +78,20 @@ class ResultReader:
         tables = sink.tables(record.id)
         if tables:
             return frame_of(self._spark, pa.concat_tables(tables))
-        if isinstance(bound, Query | NetworkQuery):
+        if isinstance(bound, Query | NetworkQuery | AggregationJoin):
             return self._spark.createDataFrame([], _ddl(bound))
         if bound is None:
             raise RunError("QUERY_FAILED", query=record.name, detail=record.detail)
         return self._spark.createDataFrame([], self._registry.fallback_frame(bound).schema)
 
 
-def _ddl(query: Query | NetworkQuery) -> str:
+def _log_of(query: Query | NetworkQuery | AggregationJoin) -> str:
+    """The log whose commits name a query's results."""
+    if isinstance(query, AggregationJoin):
+        return AGGREGATIONS_LOG
+    return NETWORK_LOG if isinstance(query, NetworkQuery) else query.stream
+
+
+def _ddl(query: Query | NetworkQuery | AggregationJoin) -> str:
     """A query's columns as Spark reads a schema."""
     return ", ".join(f"{quote(column.name)} {column.type}" for column in query.columns)

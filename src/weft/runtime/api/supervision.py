@@ -30,12 +30,14 @@ from weft.runtime.sinks.delivery import Sink
 
 @dataclass(frozen=True)
 class _Started:
-    """What a run was started with, and the follower of its join queries."""
+    """What a run was started with, and the followers of its join queries and aggregation joins."""
 
     around: Shared
     trigger: Mapping[str, Any]
     network: Follower
     joins: FollowerRun
+    aggregations: Follower
+    aggregated: FollowerRun
 
 
 class Supervisor:
@@ -103,15 +105,18 @@ class Supervisor:
         run = Run(lease.release, self.sync)
         around = self._assembly.shared(lease, sink, run)
         network = self._assembly.network(around)
+        aggregations = self._assembly.aggregations(around)
         assembled = [
-            self._assembly.steppers(name, around, network) for name in self._streams_to_run()
+            self._assembly.steppers(name, around, network, aggregations)
+            for name in self._streams_to_run()
         ]
         joins = FollowerRun(network, [], self._spark)
+        aggregated = FollowerRun(aggregations, [], self._spark)
         over_joins = [
             self._assembly.derived(name, around, network) for name in self._derived_to_run()
         ]
         members = [m for stream in assembled for m in (stream.leader, stream.rows)]
-        for member in (*members, network, *over_joins):
+        for member in (*members, network, aggregations, *over_joins):
             member.check(self._spark)
             if member.last is not None:
                 log = member.stepper.log
@@ -119,12 +124,14 @@ class Supervisor:
                 self._bookkeeping.planned(log.stream, plan, member.last.late)
         if not assembled and not self._registry.fallbacks():
             raise RunError("NOTHING_TO_RUN")
-        self._started, self._run = _Started(around, trigger, network, joins), run
+        self._started = _Started(around, trigger, network, joins, aggregations, aggregated)
+        self._run = run
         self._synced = None
         for stream in assembled:
-            self._assembly.add_to(run, stream, trigger, self._spark, joins)
+            self._assembly.add_to(run, stream, trigger, self._spark, joins, aggregated)
         if assembled:
             run.add_follower(joins)
+            run.add_follower(aggregated)
         self._derived = {}
         self._without_queries = {f.name for f in over_joins} - {*self._registry.derived}
         for follower in over_joins:
@@ -141,6 +148,7 @@ class Supervisor:
             if self._registry.shared(name)
             or self._registry.shared(numbered_name(name))
             or any(name in query.relations for query in self._registry.joins())
+            or any(name in query.relations for query in self._registry.aggregations())
             or self._log(name).begun
         ]
 
@@ -182,16 +190,21 @@ class Supervisor:
             assert self._started is not None
             begun = self._started
             for name in set(self._streams_to_run()) - run.stream_names:
-                assembled = self._assembly.steppers(name, begun.around, begun.network)
-                self._assembly.add_to(run, assembled, begun.trigger, self._spark, begun.joins)
-                if not begun.joins.started:
-                    run.add_follower(begun.joins)
+                assembled = self._assembly.steppers(
+                    name, begun.around, begun.network, begun.aggregations
+                )
+                self._assembly.add_to(
+                    run, assembled, begun.trigger, self._spark, begun.joins, begun.aggregated
+                )
+                for follower in (begun.joins, begun.aggregated):
+                    if not follower.started:
+                        run.add_follower(follower)
             for name in self._registry.derived:
                 if name in self._without_queries:
                     self._end_derived(run, name, begun.network)
                 if name not in self._derived:
-                    follower = self._assembly.derived(name, begun.around, begun.network)
-                    self._follow_join(run, follower, begun.joins)
+                    derived = self._assembly.derived(name, begun.around, begun.network)
+                    self._follow_join(run, derived, begun.joins)
             self._sync_fallbacks(run, begun.around.sink, begun.trigger)
             self._bookkeeping.save_copy()
             self._synced = live

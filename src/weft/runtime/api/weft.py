@@ -82,7 +82,9 @@ class Weft:
         self._supervisor = Supervisor(
             spark, self._storage, self._registry, assembly, bookkeeping, self._log, self._lock
         )
-        self._inspection = Inspection(self._registry, self._catalog, self._settings, self._log)
+        self._inspection = Inspection(
+            self._registry, self._catalog, self._settings, self._log, assembly.choices
+        )
         self._reader = ResultReader(spark, self._storage, self._registry, self._log)
         self._sink: Sink = ResultStore()
         self._bind_stores(self._sink)
@@ -152,32 +154,35 @@ class Weft:
 
     # queries
 
-    def register(self, name: str, sql: str) -> QueryHandle:
-        """Register a query, before `start` or while running.
+    def register(self, name: str, sql: str, *, emit: str | None = None) -> QueryHandle:
+        """Register a query, before `start` or while running. `emit` is for aggregation joins: the "full" result of
+        every instant, as without it, or only "changes".
 
         Registering a query again that this checkpoint holds already, with the same text,
         gives its handle: so a program can be restarted as it is.
         """
         with self._lock:
             self._require_open()
-            record = self._claim(name, sql)
+            record = self._claim(name, sql, emit)
             if record is None:
                 self._catalog.check_free(name)
-                bound = self._registry.bind(name, sql, query_id="")
+                bound = self._registry.bind(name, sql, query_id="", emit=emit)
                 if isinstance(bound, Fallback):
                     record = self._catalog.add_query(name, sql, FALLBACK, bound.detail)
                 else:
                     detail = self._registry.warning(bound)
-                    record = self._catalog.add_query(name, sql, ACTIVE, detail)
+                    record = self._catalog.add_query(name, sql, ACTIVE, detail, emit)
                     bound = replace(bound, id=record.id)
                 self._registry.put(record, bound)
                 self._registry.changed()
             return QueryHandle(self, self._catalog, record)
 
-    def _claim(self, name: str, sql: str) -> QueryRecord | None:
+    def _claim(self, name: str, sql: str, emit: str | None) -> QueryRecord | None:
         """The record of an earlier process for the same name and text, once."""
         inherited = self._inherited.get(name)
         if inherited is None or inherited.sql.strip() != sql.strip():
+            return None
+        if (inherited.emit or "full") != (emit or "full"):
             return None
         del self._inherited[name]
         live = {record.change: record for record in self._catalog.live()}
@@ -208,7 +213,8 @@ class Weft:
             self._require_open()
             record = self._catalog.find(name)
             if record.status == REJECTED:
-                self._registry.put(record, self._registry.bind(name, record.sql, record.id))
+                rebound = self._registry.bind(name, record.sql, record.id, record.emit)
+                self._registry.put(record, rebound)
             resumed = self._catalog.resume(name)
             bound = self._registry.of(resumed)
             if isinstance(bound, Query | NetworkQuery):

@@ -43,10 +43,11 @@ class Position:
 @dataclass(frozen=True)
 class Edition:
     """For whom a step publishes rows: the queries up to the registration number `last`, apart from
-    those in `without`, which do not run or need columns that are not read yet."""
+    those in `without`, which do not run or need columns that are not read yet. Or what it publishes, by `names`."""
 
     last: int = 0
     without: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,7 @@ def _staged(body: dict[str, Any]) -> Staged:
 def editions(body: Mapping[str, Any]) -> dict[str, Edition]:
     """The editions in the JSON form of an intent or a commit."""
     return {
-        name: Edition(edition["last"], tuple(edition["without"]))
+        name: Edition(edition["last"], tuple(edition["without"]), tuple(edition.get("names", ())))
         for name, edition in body.get("editions", {}).items()
     }
 

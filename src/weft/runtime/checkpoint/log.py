@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from weft.algebra import codec
+from weft.algebra.joinagg.plan import AggregationPlan
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.plan import SharedPlan
 from weft.errors import CheckpointError
@@ -42,7 +43,7 @@ from weft.runtime.checkpoint.storage import Storage, to_json
 KEPT_COMMITS = 20
 T = TypeVar("T")
 
-Plan = SharedPlan | NetworkPlan
+Plan = SharedPlan | NetworkPlan | AggregationPlan
 """What a version of a log's plan can be; each log has plans of one kind."""
 
 
@@ -212,6 +213,12 @@ class StreamLog:
         """A plan of join queries."""
         plan = self.any_plan(version)
         assert isinstance(plan, NetworkPlan)
+        return plan
+
+    def aggregations(self, version: int) -> AggregationPlan:
+        """A plan of aggregation joins."""
+        plan = self.any_plan(version)
+        assert isinstance(plan, AggregationPlan)
         return plan
 
     def plan_checksum(self, version: int) -> int:

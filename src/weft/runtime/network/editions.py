@@ -20,7 +20,7 @@ def noted(changes: Changes, steps: Iterable[tuple[int, Edition]]) -> Changes:
     """The changes after more steps.
 
     >>> noted((), [(0, Edition(3)), (1, Edition(3)), (2, Edition(4))])
-    ((0, Edition(last=3, without=())), (2, Edition(last=4, without=())))
+    ((0, Edition(last=3, without=(), names=())), (2, Edition(last=4, without=(), names=())))
     """
     result = list(changes)
     for sequence, edition in steps:

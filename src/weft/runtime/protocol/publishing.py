@@ -147,22 +147,32 @@ class Publisher:
 
     def published_for(self, consumer: Consumer) -> bool:
         """Whether there are published files that a follower has not consumed."""
-        consumed = consumer.consumed(self._log.stream)[:12]
+        consumed = consumer.consumed(self._log.stream)
         suffix = f"-{consumer.publication.name}"
         names = self._log.storage.names(self._log.folder(PUBLISHED))
-        return any(name.endswith(suffix) and name[:12] > consumed for name in names)
+        return any(name.endswith(suffix) and _step_of(name) > consumed for name in names)
 
     def clean(self) -> None:
         """Delete published files that their follower has consumed and does not retain."""
         with self._lock:
             folder = self._log.folder(PUBLISHED)
             for consumer in self._consumers:
-                consumed = consumer.consumed(self._log.stream)[:12]
+                consumed = consumer.consumed(self._log.stream)
                 in_use = {name.rsplit("/", 2)[1] for name in consumer.retained()}
                 for name in self._log.storage.names(folder):
                     for_consumer = name.endswith(f"-{consumer.publication.name}")
-                    if for_consumer and name[:12] <= consumed and name not in in_use:
+                    if for_consumer and _step_of(name) <= consumed and name not in in_use:
                         self._log.storage.delete(f"{folder}/{name}")
+
+
+def _step_of(folder: str) -> str:
+    """The name of the step that a published folder is of.
+
+    >>> _step_of("000000000007-flush-0a1b2c3d4e5f-panes"), _step_of("000000000007-0a1b2c3d4e5f-rows")
+    ('000000000007-flush', '000000000007')
+    """
+    batch, kind, _ = folder.split("-", 2)
+    return f"{batch}-{kind}" if kind == "flush" else batch
 
 
 def described(log: StreamLog, target: str, publication: str, time_column: str) -> list[Entry]:

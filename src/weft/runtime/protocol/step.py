@@ -64,6 +64,8 @@ class Progress:
     durations: Mapping[str, float]
     unconsumed: int = 0
     """How many of the stream's steps its slowest follower has not consumed."""
+    waits_for: Mapping[str, Any] = field(default_factory=dict)
+    """Of a follower: the streams that hold the others back, with their watermark and since when it stands."""
 
 
 @dataclass(frozen=True)

@@ -382,4 +382,5 @@ class Stepper:
             where=self.engine.where,
             durations=dict(work.durations),
             unconsumed=self.publisher.unconsumed() if self.publisher is not None else 0,
+            waits_for=commit.metrics.get("waits_for", {}),
         )

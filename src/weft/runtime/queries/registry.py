@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.sources import source_of
 from weft.algebra.network.bounds import NEVER, warning
 from weft.algebra.network.derived import DerivedQuery, published_join
 from weft.algebra.network.query import JoinQuery
@@ -27,6 +28,7 @@ from weft.algebra.plan import query_columns, query_tables
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.catalog.store import FALLBACK, QUARANTINED, REJECTED, Catalog, QueryRecord
 from weft.errors import CatalogError, SqlError, WeftError
+from weft.optimizer.joinagg.possible import fixed_inputs
 from weft.runtime.checkpoint.commits import Edition
 from weft.runtime.checkpoint.log import Plan
 from weft.runtime.queries.analyzer import SparkAnalyzer
@@ -39,9 +41,13 @@ from weft.sql.binding.bind import bind
 from weft.sql.binding.safety import Guard
 from weft.sql.fallback import Fallback
 
-Bound = Query | NetworkQuery | Fallback
+Bound = Query | NetworkQuery | AggregationJoin | Fallback
 """A registered query after binding."""
 
+_NO_PLAN = (
+    "the join cannot be run with approx_percentile: all inputs but the one that it reads must be joined row by "
+    "row, and their expressions must not raise errors; sketches of a table's rows have no form"
+)
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+[^.]*$")
 _MOST_CHARACTERS = 500
 
@@ -56,6 +62,7 @@ class _Running:
     by_stream: Mapping[str, tuple[Query, ...]]
     joins: tuple[NetworkQuery, ...]
     """The join queries, and the joins that windowed aggregates run over, each for its own query."""
+    aggregations: tuple[AggregationJoin, ...]
     derived: Mapping[str, JoinQuery]
     """By derived stream: the join that is published for all queries over it."""
     idle: tuple[str, ...]
@@ -101,7 +108,9 @@ class Registry:
         with self._lock:
             self._grouped = None
             for query in plan.queries:
-                if not (isinstance(query, JoinQuery) and query.members):
+                joined_for_others = isinstance(query, JoinQuery) and query.members
+                hidden = isinstance(query, Query) and query.publishes
+                if not joined_for_others and not hidden:
                     self._bound.setdefault(query.id, query)
 
     @property
@@ -120,8 +129,8 @@ class Registry:
         """In the block, queries are bound by the same settings of the session."""
         return self._sessions.one()
 
-    def bind(self, name: str, sql: str, query_id: str) -> Bound:
-        """Bind a query, or raise `SqlError`."""
+    def bind(self, name: str, sql: str, query_id: str, emit: str | None = None) -> Bound:
+        """Bind a query, or raise `SqlError`. `emit` is for aggregation joins: full or changes."""
         try:
             session = self._sessions.now()
             with quiet_sql_errors():
@@ -135,17 +144,18 @@ class Registry:
                     double_quoted_names=session.double_quoted_names,
                     tables=self.table_fields,
                     time_zone=session.time_zone,
+                    emit=emit,
                     guard=None if self._allow_unsafe else Guard(self._spark.catalog.tableExists),
                 )
-                if isinstance(bound, AggregationJoin):
-                    raise SqlError("UNSUPPORTED", detail="aggregation joins cannot be run yet")
+                if isinstance(bound, AggregationJoin) and fixed_inputs(bound) is None:
+                    raise SqlError("UNSUPPORTED", detail=_NO_PLAN)
                 if isinstance(bound, Fallback):
                     self._check_fallback(bound)
         except WeftError as error:
             raise error.in_query(name) from None
         return bound
 
-    def warning(self, bound: Query | NetworkQuery) -> str:
+    def warning(self, bound: Query | NetworkQuery | AggregationJoin) -> str:
         """What a user should know of a shared query; empty if there is nothing."""
         if isinstance(bound, DerivedQuery):
             text = f"over {bound.derived.described}"
@@ -178,7 +188,7 @@ class Registry:
             if bound is None:
                 statuses = {live.change: live.status for live in self.live()}
                 if statuses.get(record.change) != REJECTED:
-                    self.bind(record.name, record.sql, record.id)
+                    self.bind(record.name, record.sql, record.id, record.emit)
                 continue
             for name in _relations(bound):
                 if name not in self.sources and name not in self.tables:
@@ -205,7 +215,7 @@ class Registry:
         if record.status == REJECTED:
             return None
         try:
-            bound = self.bind(record.name, record.sql, record.id)
+            bound = self.bind(record.name, record.sql, record.id, record.emit)
         except WeftError as error:
             if error.error_class not in ("UNKNOWN_STREAM", "SESSION_SETTING"):
                 self._live.set_status(record.change, REJECTED, str(error))
@@ -272,6 +282,10 @@ class Registry:
         """The derived streams that queries read."""
         return tuple(self._running().derived)
 
+    def aggregations(self) -> tuple[AggregationJoin, ...]:
+        """The aggregation joins."""
+        return self._running().aggregations
+
     def edition(self, ready: Callable[[NetworkQuery], bool]) -> Edition:
         """Up to which registration rows are published now, and for which queries they are not: those
         that do not run, and those that the publisher is not ready for."""
@@ -313,6 +327,7 @@ class Registry:
             tuple(queries),
             {stream: tuple(of_stream) for stream, of_stream in by_stream.items()},
             tuple(join for _, bound in queries for join in _joins(bound)),
+            tuple(bound for _, bound in queries if isinstance(bound, AggregationJoin)),
             {stream: published_join(over) for stream, over in over_joins.items() if over},
             tuple(record.id for record in records if record.change not in ran),
         )
@@ -321,7 +336,18 @@ class Registry:
         return running
 
     def quarantine(self, query_id: str, error: str) -> None:
-        self._live.set_status(change_of(query_id), QUARANTINED, error)
+        """Take a query out of the run. Of an aggregation set: the queries that it is for."""
+        for name in self._behind(query_id):
+            self._live.set_status(change_of(name), QUARANTINED, error)
+
+    def _behind(self, query_id: str) -> list[str]:
+        if not is_hidden(query_id):
+            return [query_id]
+        return [
+            join.id
+            for join in self.aggregations()
+            if any(source_of(join, slot).id == query_id for slot in range(len(join.inputs)))
+        ]
 
 
 def _joins(bound: Bound | None) -> tuple[NetworkQuery, ...]:
@@ -333,12 +359,19 @@ def _joins(bound: Bound | None) -> tuple[NetworkQuery, ...]:
 
 def _relations(bound: Bound) -> tuple[str, ...]:
     """The streams and tables that a query reads."""
+    if isinstance(bound, AggregationJoin):
+        return bound.relations
     joins = _joins(bound)
     if joins:
         return joins[0].relations
     assert not isinstance(bound, NetworkQuery)
     tables = query_tables(bound) if isinstance(bound, Query) else ()
     return (source_name(bound.stream), *tables)
+
+
+def is_hidden(query_id: str) -> bool:
+    """Whether a query is part of others, and nobody has registered it."""
+    return query_id.startswith("#")
 
 
 def change_of(query_id: str) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from weft.algebra.joinagg.sets import PANES
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query
 from weft.kernel.windows.program import Program, compile_program
@@ -32,6 +33,7 @@ from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink
 from weft.runtime.tables import Bits, TableVersions
 from weft.runtime.windows.openstate import OpenState
+from weft.runtime.windows.panes import publish_panes
 from weft.runtime.windows.projection import project
 from weft.runtime.windows.totals import late_after, totals_after
 from weft.runtime.windows.weaving import WindowOutcome, use_lanes, weave_here, weave_in_lanes
@@ -139,7 +141,12 @@ class WindowsEngine:
         every_file = [*files, *derived.new_files]
         self._in_lanes = use_lanes(self._settings, self._log, every_file)
         with work.timed("kernel"):
-            return self._weave(work, self._compiled(plan), intent, files, derived, sequence)
+            outcome = self._weave(work, self._compiled(plan), intent, files, derived, sequence)
+        work.published = [
+            *(entry for entry in work.published if entry["publication"] != PANES),
+            *publish_panes(self._log, work, outcome, self._sink),
+        ]
+        return outcome
 
     def _derived(self, work: StepWork, plan: SharedPlan) -> Derived:
         """All fragments of the step. They are computed once, even if the kernel runs again on them."""
@@ -209,6 +216,7 @@ class WindowsEngine:
             "versions": list(updated_versions(last, plan, seen, kept)),
             "horizons": horizons,
             "mark": intent.watermark,
+            "sets": {q.id: plan.complete_from[q.id] for q in plan.queries if q.publishes},
             "latest": _later(last.engine["latest"] if last else None, seen),
         }
         return Retained(

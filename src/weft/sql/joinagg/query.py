@@ -5,7 +5,7 @@ subqueries that only select, project or rename have equal selections and attribu
 the same (`weft.algebra.joinagg.sets`).
 
 The result has the column `at`, the instant: where the query selects it, else in front. HAVING and the columns
-are over `k0…`, `a0…` and `at`.
+are over `k0…`, `a0…` and `at`. Changes have the column `removed`, too, as the last one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from weft.algebra.joinagg.query import AggregationInput, AggregationJoin
 from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import Ref
-from weft.algebra.types import TIMESTAMP
+from weft.algebra.types import BOOLEAN, TIMESTAMP
 from weft.errors import SqlError
 from weft.sql.fallback import Unshared
 from weft.sql.grouping.outputs import Outputs
@@ -102,7 +102,9 @@ def _columns(select: Select, outputs: Outputs, changes: bool) -> tuple[OutputCol
         ):
             raise _reserved(source, item.node.start, label)
         columns[label.lower()] = column
-    return (*(() if AT in columns else (instant,)), *columns.values())
+    mark = OutputColumn(REMOVED, BOOLEAN, Ref(REMOVED, BOOLEAN))
+    shown = (*(() if AT in columns else (instant,)), *columns.values())
+    return (*shown, mark) if changes else shown
 
 
 def _reserved(source: Source, at: int, label: str) -> SqlError:

@@ -1,0 +1,77 @@
+"""What the inputs of aggregation joins are made of: a selection of a relation, by attributes, with partials, in panes.
+
+A source is the same thing whether an input is early or late: early, the stream publishes its panes, aggregated; late, it
+publishes its rows, each of which becomes an entry by itself. Equal inputs of several queries have one source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from weft.algebra import codec
+from weft.algebra.aggregate import Aggregate, lift
+from weft.algebra.joinagg.query import AggregationJoin, Attribute
+from weft.algebra.partial import SKETCHES, Partial
+from weft.algebra.query import StreamSchema
+from weft.algebra.scalar import Expression
+
+
+@dataclass(frozen=True)
+class Source:
+    """A selection of a relation, with what some inputs of queries need of it. A table has no panes."""
+
+    relation: str
+    pane: int
+    attributes: tuple[Attribute, ...]
+    predicate: Expression | None
+    aggregates: tuple[Aggregate, ...]
+
+    @cached_property
+    def id(self) -> str:
+        values = (self.relation, self.pane, self.attributes, self.predicate, self.aggregates)
+        return f"#{codec.digest(values, 16)}"
+
+    def lifted(self, stream: StreamSchema | None) -> tuple[tuple[Partial, ...], ...]:
+        """The partials of each aggregate."""
+        time = time_of(stream)
+        return tuple(lift(aggregate, time, None) for aggregate in self.aggregates)
+
+    def partials(self, stream: StreamSchema | None) -> tuple[Partial, ...]:
+        """The partials of all aggregates, each once."""
+        of_all = (partial for lifted in self.lifted(stream) for partial in lifted)
+        return tuple({partial.name: partial for partial in of_all}.values())
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All expressions over the relation's columns."""
+        values = [attribute.value for attribute in self.attributes]
+        values += [argument for a in self.aggregates for argument in a.arguments]
+        values += [a.filter for a in self.aggregates if a.filter is not None]
+        return (*values, *([self.predicate] if self.predicate is not None else ()))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The relation's columns that it reads."""
+        return frozenset(name for value in self.expressions for name in value.columns)
+
+    @property
+    def can_raise(self) -> bool:
+        return any(value.can_raise for value in self.expressions)
+
+    @property
+    def has_sketches(self) -> bool:
+        return any(p.combine.name in SKETCHES for p in self.partials(None))
+
+
+def time_of(stream: StreamSchema | None) -> str:
+    """The event time of a relation's rows as Spark SQL; rows of a table have none."""
+    return stream.time_micros if stream is not None else "cast(NULL AS bigint)"
+
+
+def source_of(query: AggregationJoin, slot: int) -> Source:
+    """What an input is made of."""
+    entry = query.inputs[slot]
+    aggregates = dict.fromkeys(a.aggregate for a in query.aggregates if a.slot == slot)
+    pane = 0 if entry.window is None else entry.window.pane(query.step)
+    return Source(entry.relation, pane, entry.attributes, entry.predicate, tuple(aggregates))

@@ -1,0 +1,132 @@
+"""EXPLAIN of aggregation joins: the plan of each, what other plans would cost, and who shares its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weft.algebra.joinagg.query import AggregationInput, AggregationJoin
+from weft.algebra.joinagg.sources import source_of
+from weft.explain.paragraph import item
+from weft.explain.wording import counted, duration, figure, some
+from weft.optimizer.joinagg.choice import Choice
+from weft.optimizer.joinagg.plans import Plan, plan_name
+
+_NAMES, _PLANS = 4, 8
+
+
+@dataclass(frozen=True)
+class AggregationView:
+    """An aggregation join with its plan, and what is known of its costs and its state."""
+
+    query: AggregationJoin
+    plan: Plan
+    priced: Choice
+    """All plans that can be run, by what is known now."""
+    shared_with: tuple[tuple[str, ...], ...]
+    """By input: the other queries that read the same source in the same way."""
+    forced: bool = False
+    """Whether a setting chose the plan."""
+    held: tuple[int | None, ...] = ()
+    """By input: the entries that are kept for it after the last step."""
+
+    @property
+    def cost(self) -> float | None:
+        return next((p.cost for p in self.priced.priced if p.plan == self.plan), None)
+
+
+def sharing(
+    queries: Sequence[AggregationJoin], plans: dict[str, Plan]
+) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """By query and input, who else reads the same."""
+    readers: dict[tuple[str, bool], list[str]] = {}
+    keys: dict[str, list[tuple[str, bool]]] = {}
+    for query in queries:
+        for slot in range(len(query.inputs)):
+            key = (source_of(query, slot).id, plans[query.id][slot])
+            keys.setdefault(query.id, []).append(key)
+            readers.setdefault(key, []).append(query.name)
+    return {
+        query.id: tuple(
+            tuple(name for name in dict.fromkeys(readers[key]) if name != query.name)
+            for key in keys[query.id]
+        )
+        for query in queries
+    }
+
+
+def aggregation_lines(view: AggregationView) -> Iterator[str]:
+    """One aggregation join."""
+    query = view.query
+    emitted = "changes" if query.changes else "the whole result"
+    yield f"aggregation join {query.name}: plan {plan_name(view.plan)}, {emitted} every {duration(query.step)}"
+    for slot, entry in enumerate(query.inputs):
+        yield from item(entry.alias, _input_text(view, slot, entry))
+    why = "a setting chose the plan" if view.forced else "the cheapest plan when it was chosen"
+    if view.cost is not None:
+        why = f"{figure(view.cost)} µs per instant, {why}"
+    yield from item("cost", why)
+    others = sorted((p for p in view.priced.priced if p.plan != view.plan), key=lambda p: p.cost)
+    if others:
+        listed = ", ".join(f"{plan_name(p.plan)} {figure(p.cost)}" for p in others[:_PLANS])
+        rest = f", and {len(others) - _PLANS} more" if len(others) > _PLANS else ""
+        yield from item("others", f"{listed}{rest}")
+
+
+def _input_text(view: AggregationView, slot: int, entry: AggregationInput) -> str:
+    keys = ", ".join(attribute.name for attribute in entry.attributes)
+    if entry.window is None:
+        how = "a table, merged by key" if view.plan[slot] else "a table, row by row"
+    elif view.plan[slot]:
+        pane = duration(entry.window.pane(view.query.step))
+        how = f"early: panes of {pane} by ({keys})"
+    else:
+        how = f"late: rows with ({keys})"
+    text = f"{entry.relation}{_window_text(entry)}, {how}"
+    if view.shared_with[slot]:
+        text += f", shared with {some(view.shared_with[slot], _NAMES)}"
+    held = view.held[slot] if view.held else None
+    return text if held is None else f"{text}; {counted(held, 'entry', 'entries')} kept"
+
+
+def _window_text(entry: AggregationInput) -> str:
+    if entry.window is None:
+        return ""
+    if entry.window.kind == "landmark":
+        return " [until now]"
+    kind = " tumbling" if entry.window.kind == "tumbling" else ""
+    return f" [{duration(entry.window.length)}{kind}]"
+
+
+def aggregation_document(view: AggregationView) -> dict[str, Any]:
+    """One aggregation join as JSON."""
+    query = view.query
+    return {
+        "query": query.name,
+        "id": query.id,
+        "step": query.step,
+        "emit": "changes" if query.changes else "full",
+        "plan": plan_name(view.plan),
+        "early": list(view.plan),
+        "forced": view.forced,
+        "cost": view.cost,
+        "plans": [
+            {"plan": plan_name(p.plan), "early": list(p.plan), "cost": p.cost}
+            for p in view.priced.priced
+        ],
+        "inputs": [
+            {
+                "relation": entry.relation,
+                "alias": entry.alias,
+                "window": None if entry.window is None else entry.window.kind,
+                "length": None if entry.window is None else entry.window.length or None,
+                "early": view.plan[slot],
+                "source": source_of(query, slot).id,
+                "attributes": [attribute.name for attribute in entry.attributes],
+                "shared_with": list(view.shared_with[slot]),
+                "entries": view.held[slot] if view.held else None,
+            }
+            for slot, entry in enumerate(query.inputs)
+        ],
+    }

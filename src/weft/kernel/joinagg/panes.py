@@ -1,0 +1,199 @@
+"""What a source of aggregation joins holds: entries by pane, before any window says at which instants they count.
+
+An early input's panes come aggregated from its stream; a late input's rows are entries of the pane that they lie in. Both are
+kept in the same form, in memory and in state files, so an input may have some of either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from weft.algebra.joinagg.row_lifts import RowColumns
+from weft.algebra.joinagg.sources import Source
+from weft.algebra.joinagg.windows import FOR_EVER, InputWindow
+from weft.algebra.partial import Partial
+from weft.algebra.query import StreamSchema
+from weft.kernel.columns import partial_columns
+from weft.kernel.columns.arrow import arrow_type, single
+from weft.kernel.columns.column import Column, column, to_arrow
+from weft.kernel.columns.operations import Array
+from weft.kernel.joinagg.entries import Entries
+
+END, COUNT = "#end", "#count"
+"""Columns of state files."""
+
+
+@dataclass(frozen=True)
+class Panes:
+    """Entries by the end of their pane, which both bounds of `kept` hold."""
+
+    kept: Entries
+    pane: int
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    @property
+    def ends(self) -> Array:
+        return self.kept.first
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory they take."""
+        columns = sum(values.nbytes for values in self.kept.columns.values())
+        partials = sum(partial_columns.size(stored) for stored in self.kept.partials.values())
+        return int(columns + partials + 3 * self.kept.counts.nbytes)
+
+    def after(self, horizon: int) -> Panes:
+        """The panes that end after a time."""
+        inside = self.ends > horizon
+        return self if inside.all() else replace(self, kept=self.kept.take(np.flatnonzero(inside)))
+
+    def between(self, begin: int, end: int) -> Panes:
+        """The panes that lie between two times."""
+        inside = (self.ends - self.pane >= begin) & (self.ends <= end)
+        return self if inside.all() else replace(self, kept=self.kept.take(np.flatnonzero(inside)))
+
+    def together(self, others: Sequence[Panes]) -> Panes:
+        """These panes and others."""
+        parts = [part.kept for part in (self, *others) if len(part)]
+        return replace(self, kept=Entries.together(parts)) if parts else self
+
+    def entries(self, window: InputWindow, step: int) -> Entries:
+        """The entries with the instants at which they count."""
+        first, last = instants_of(window, self.ends, step)
+        return replace(self.kept, first=first, last=last)
+
+    def folded(self, until: int, edges: Sequence[int], partials: Sequence[Partial]) -> Panes:
+        """The panes that end by a time, as one between any two edges: where nobody tells them apart any more."""
+        old = np.flatnonzero(self.ends <= until)
+        if not len(old):
+            return self
+        folded = self.kept.take(old)
+        spans = np.searchsorted(np.unique(edges), folded.first - self.pane, side="right")
+        ends = np.full(int(spans.max()) + 1, np.iinfo(np.int64).min, np.int64)
+        np.maximum.at(ends, spans, folded.first)
+        combined = replace(folded, first=ends[spans], last=ends[spans]).combined(partials)
+        rest = self.kept.take(np.flatnonzero(self.ends > until))
+        return replace(self, kept=Entries.together([combined, rest]))
+
+    def table(self, partials: Sequence[Partial]) -> pa.Table:
+        """The columns of a state file."""
+        columns: dict[str, pa.Array] = {END: pa.array(self.ends), COUNT: pa.array(self.kept.counts)}
+        columns |= {name: to_arrow(values) for name, values in self.kept.columns.items()}
+        columns |= {
+            f"#{p.name}": partial_columns.packed(p, self.kept.partials[p.name]) for p in partials
+        }
+        return pa.table(columns)
+
+
+def instants_of(window: InputWindow, ends: Array, step: int) -> tuple[Array, Array]:
+    """The first and the last instants at which panes with these ends count (`InputWindow.instants`)."""
+    first = -(-ends // step) * step
+    if window.kind == "landmark":
+        return first, np.full(len(ends), FOR_EVER, np.int64)
+    if window.kind == "tumbling":
+        last = -(-ends // window.length) * window.length
+    else:
+        last = ends - window.pane(step) + window.length
+    return first, last // step * step
+
+
+def no_panes(source: Source, stream: StreamSchema | None) -> Panes:
+    """A source of which nothing is there."""
+    empty = np.zeros(0, np.int64)
+    columns = {
+        attribute.name: column(pa.array([], arrow_type(attribute.value.type)))
+        for attribute in source.attributes
+    }
+    partials = {p.name: partial_columns.absent(p, 0) for p in source.partials(stream)}
+    return Panes(Entries(empty, empty, columns, empty, partials), source.pane)
+
+
+def of_state(table: pa.Table, source: Source, stream: StreamSchema) -> Panes:
+    """The panes of a state file."""
+    ends = single(table.column(END)).to_numpy()
+    columns = {a.name: _attribute(table, a.name, a.value.type) for a in source.attributes}
+    partials = {
+        p.name: partial_columns.unpacked(p, single(table.column(f"#{p.name}")))
+        for p in source.partials(stream)
+    }
+    counts = single(table.column(COUNT)).to_numpy()
+    return Panes(Entries(ends, ends, columns, counts, partials), source.pane)
+
+
+def of_set(table: pa.Table, source: Source, stream: StreamSchema) -> Panes:
+    """The panes that a stream has published for a source: rows of the hidden query of its set."""
+    ends = single(table.column("c0")).cast(pa.int64()).to_numpy()
+    width = len(source.attributes)
+    columns = {
+        attribute.name: _attribute(table, f"c{place + 1}", attribute.value.type)
+        for place, attribute in enumerate(source.attributes)
+    }
+    counts = single(table.column(f"c{width + 1}")).field(0).field(0).to_numpy()
+    partials = {}
+    for place, lifted in enumerate(source.lifted(stream)):
+        of_aggregate = single(table.column(f"c{width + 2 + place}"))
+        for number, partial in enumerate(lifted):
+            partials[partial.name] = partial_columns.unpacked(partial, of_aggregate.field(number))
+    return Panes(Entries(ends, ends, columns, counts, partials), source.pane)
+
+
+def of_rows(
+    rows: pa.Table,
+    times: Array,
+    before: Array,
+    names: RowColumns,
+    source: Source,
+    stream: StreamSchema,
+) -> Panes:
+    """Published rows as panes of one row each. A row counts if its pane was still open when it came: `before` is
+    the stream's watermark then."""
+    ends = (times // source.pane + 1) * source.pane
+    chosen = ends > before
+    if names.selected is not None:
+        chosen &= _true(single(rows.column(names.selected.name)))
+    places = np.flatnonzero(chosen)
+    taken = rows if len(places) == len(chosen) else rows.take(pa.array(places))
+    kept = _entries(taken, names, source, source.partials(stream))
+    return Panes(replace(kept, first=ends[places], last=ends[places]), source.pane)
+
+
+def of_table(rows: pa.Table, names: RowColumns, source: Source) -> Entries:
+    """The rows of a table, which count at every instant."""
+    if names.selected is not None:
+        rows = rows.filter(pa.array(_true(single(rows.column(names.selected.name)))))
+    return _entries(rows, names, source, source.partials(None))
+
+
+def _entries(
+    rows: pa.Table, names: RowColumns, source: Source, partials: Sequence[Partial]
+) -> Entries:
+    """Each row as an entry."""
+    columns = {
+        attribute.name: _attribute(rows, made.name, attribute.value.type)
+        for attribute, made in zip(source.attributes, names.attributes, strict=True)
+    }
+    loaded = {
+        partial.name: partial_columns.load(partial, single(rows.column(made.name)))
+        for partial, made in zip(partials, names.partials, strict=True)
+    }
+    nothing = np.zeros(rows.num_rows, np.int64)
+    return Entries(nothing, nothing, columns, np.ones(rows.num_rows, np.int64), loaded)
+
+
+def _attribute(table: pa.Table, name: str, type_: str) -> Column:
+    values = single(table.column(name))
+    wanted = arrow_type(type_)
+    return column(values if values.type == wanted else values.cast(wanted))
+
+
+def _true(values: pa.Array) -> Array:
+    """Where a condition is true: neither false nor NULL."""
+    flags: Array = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    return flags

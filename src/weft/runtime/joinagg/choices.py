@@ -1,0 +1,147 @@
+"""Which inputs of each aggregation join are early. A choice is kept in the checkpoint: streams publish by it, and a restart goes on with
+it.
+
+When the streams have drifted so far that another plan costs clearly less, a query *switches*: streams publish for both plans until the windows of the
+next instant are complete by the new one. From then on it is the plan. So no instant is lost, and none is shown twice. Landmark windows
+would never be complete: their inputs stay as they are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.sources import Source, source_of
+from weft.optimizer.joinagg.choice import Choice
+from weft.optimizer.joinagg.plans import Plan
+from weft.optimizer.joinagg.possible import Fixed, fixed_inputs, nearest
+from weft.optimizer.joinagg.weft_cost import choose_plan, weft_cost
+from weft.runtime.checkpoint.storage import Storage, to_json
+from weft.runtime.joinagg.loads import load_of
+from weft.runtime.settings import Settings
+from weft.stats import StreamStatistics
+
+_WORTH_IT = 0.7
+"""By which factor another plan must cost less before a query switches."""
+Switching = tuple[Plan, Plan | None]
+"""The plan of a query, and the one that it is switching to."""
+
+
+class Choices:
+    """The plans of aggregation joins."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        settings: Settings,
+        statistics: Callable[[str], StreamStatistics],
+        log: str,
+    ) -> None:
+        self._storage, self._settings = storage, settings
+        self._statistics = statistics
+        self._path = f"streams/{log}/choices.json"
+        self._lock = threading.Lock()
+        self._chosen: dict[str, Switching] | None = None
+
+    def plans(self, query: AggregationJoin) -> Switching:
+        """Of every input whether it is aggregated before the join, and what the query is switching to."""
+        with self._lock:
+            chosen = self._known()
+            if query.id not in chosen:
+                self._put(query, (self._choose(query), None))
+            return chosen[query.id]
+
+    def planned(self, query: AggregationJoin) -> Plan:
+        """Of every input whether it is early, or would be; nothing is chosen for good."""
+        with self._lock:
+            known = self._known().get(query.id)
+            return known[0] if known is not None else self._choose(query)
+
+    @property
+    def forced(self) -> bool:
+        """Whether a setting chooses."""
+        return self._settings.early != "auto"
+
+    def reconsider(self, query: AggregationJoin) -> bool:
+        """Begin to switch if another plan costs clearly less by now; whether the query switches."""
+        plan, following = self.plans(query)
+        if self.forced or following is not None or not self._measured(query):
+            return False
+        load = load_of(query, self._statistics)
+        best = choose_plan(load, _without_landmarks(query, plan)).best
+        if best.plan == plan or best.cost >= _WORTH_IT * weft_cost(load, plan):
+            return False
+        with self._lock:
+            self._put(query, (plan, best.plan))
+        return True
+
+    def settle(self, query: AggregationJoin) -> None:
+        """The query has switched."""
+        with self._lock:
+            _, following = self._known()[query.id]
+            if following is not None:
+                self._put(query, (following, None))
+
+    def _measured(self, query: AggregationJoin) -> bool:
+        streams = {entry.relation for entry in query.inputs if entry.window is not None}
+        return all(self._statistics(name).rate.source != "assumed" for name in streams)
+
+    def _put(self, query: AggregationJoin, plans: Switching) -> None:
+        chosen = self._known()
+        chosen[query.id] = plans
+        self._storage.put(self._path, to_json(chosen))
+
+    def _known(self) -> dict[str, Switching]:
+        if self._chosen is None:
+            exists = self._storage.exists(self._path)
+            body = self._storage.read_json(self._path) if exists else {}
+            self._chosen = {
+                name: (tuple(plan), None if following is None else tuple(following))
+                for name, (plan, following) in body.items()
+            }
+        return self._chosen
+
+    def _choose(self, query: AggregationJoin) -> Plan:
+        wanted, fixed = self._settings.early, fixed_inputs(query)
+        assert fixed is not None, "registration refuses queries without a plan"
+        if wanted == "auto":
+            return choose_plan(load_of(query, self._statistics), fixed).best.plan
+        inputs = len(query.inputs)
+        bits = (wanted == "all",) * inputs if isinstance(wanted, str) else tuple(wanted)
+        return nearest((bits + (True,) * inputs)[:inputs], fixed)
+
+    def priced(self, query: AggregationJoin) -> Choice:
+        """All plans of a query, with what they cost by what is known now."""
+        fixed = fixed_inputs(query)
+        assert fixed is not None
+        return choose_plan(load_of(query, self._statistics), fixed)
+
+    def sources(
+        self,
+        queries: Sequence[AggregationJoin],
+        stream: str,
+        *,
+        early: bool,
+        fixed: bool = True,
+    ) -> list[Source]:
+        """What the early or the late inputs of queries read of a stream, each once. Unless `fixed`, nothing is chosen
+        for good."""
+        sources: dict[str, Source] = {}
+        for query in queries:
+            plans = self.plans(query) if fixed else (self.planned(query),)
+            for slot, entry in enumerate(query.inputs):
+                if entry.relation == stream and any(p and p[slot] == early for p in plans):
+                    source = source_of(query, slot)
+                    sources[source.id] = source
+        return [sources[name] for name in sorted(sources)]
+
+
+def _without_landmarks(query: AggregationJoin, plan: Plan) -> Fixed:
+    """What a switch must leave as it is."""
+    fixed = fixed_inputs(query)
+    assert fixed is not None
+    return tuple(
+        plan[slot] if entry.window is not None and entry.window.kind == "landmark" else fixed[slot]
+        for slot, entry in enumerate(query.inputs)
+    )

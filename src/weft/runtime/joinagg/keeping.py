@@ -1,0 +1,129 @@
+"""What a step of aggregation joins leaves: the files that may still count, in few enough pieces.
+
+Panes that no instant to come needs are gone. Panes of landmark windows stay for ever; those that nobody tells apart any more are folded into
+one when their stream's files are written anew, so they grow with the keys and not with time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from weft.kernel.joinagg.panes import Panes
+from weft.runtime.checkpoint.commits import RETAINED, STATE, Commit, Entry
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.joinagg import statefiles
+from weft.runtime.joinagg.inputs import Inputs
+from weft.runtime.joinagg.results import QueryResult
+from weft.runtime.joinagg.served import Key
+from weft.runtime.planning.versions import ALWAYS
+from weft.runtime.protocol.step import StepWork
+
+
+class Computed(Protocol):
+    """As much of a step's outcome as is kept."""
+
+    @property
+    def panes(self) -> Mapping[Key, Panes]: ...
+    @property
+    def results(self) -> Mapping[str, QueryResult]: ...
+    @property
+    def landmarks(self) -> Mapping[str, Mapping[str, int]]: ...
+
+
+def horizons_of(last: Commit | None) -> dict[Key, int]:
+    """By source, the time up to which panes are gone, after the last commit."""
+    return {(kind, name): end for kind, name, end in (last.engine["horizons"] if last else ())}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The live files after a step, those to be deleted, and what is left in memory."""
+
+    state: tuple[Entry, ...]
+    retained: tuple[Entry, ...]
+    dead: tuple[Entry, ...]
+    panes: Mapping[Key, Panes]
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Decides what stays."""
+
+    log: StreamLog
+    work: StepWork
+    inputs: Inputs
+    watermark: int
+    last: Commit | None
+    outcome: Computed
+    horizons: Mapping[Key, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        horizons = self.inputs.horizons(self.watermark, horizons_of(self.last))
+        object.__setattr__(self, "horizons", horizons)
+
+    def kept(self, consumed: Sequence[Entry]) -> Kept:
+        live = self.last.live if self.last else {}
+        old_state = live.get(STATE, ())
+        of_panes = [entry for entry in old_state if "source" in entry]
+        published = [*live.get(RETAINED, ()), *consumed]
+        entries = statefiles.needed([*of_panes, *published], self.inputs, self.horizons)
+        panes = {key: held.after(self.horizons[key]) for key, held in self.outcome.panes.items()}
+        files = statefiles.StepFiles(self.log, f"{self.work.name}-{self.work.attempt}")
+        for relation in statefiles.crowded(entries):
+            entries, panes = self._written_anew(files, relation, entries, panes)
+        state = [entry for entry in entries if "relation" not in entry]
+        state += self._results(files, old_state)
+        names = {entry["name"] for entry in state}
+        return Kept(
+            tuple(state),
+            tuple(entry for entry in entries if "relation" in entry),
+            tuple(entry for entry in old_state if entry["name"] not in names),
+            panes,
+        )
+
+    def _written_anew(
+        self,
+        files: statefiles.StepFiles,
+        relation: str,
+        entries: Sequence[Entry],
+        panes: Mapping[Key, Panes],
+    ) -> tuple[list[Entry], dict[Key, Panes]]:
+        """One file for each source of a stream, in place of all that hold something of it."""
+        keys = [key for key, s in self.inputs.sources.items() if s.relation == relation]
+        kept = [
+            entry
+            for entry in entries
+            if entry.get("relation") != relation and tuple(entry.get("source", ())) not in keys
+        ]
+        folded = dict(panes)
+        for key in keys:
+            folded[key] = self._folded(key, panes[key])
+            if len(folded[key]):
+                kept.append(files.panes(key, folded[key], self.inputs))
+        return kept, folded
+
+    def _folded(self, key: Key, panes: Panes) -> Panes:
+        uses, source = self.inputs.by_key[key], self.inputs.sources[key]
+        landmarks = [use for use in uses if use.window.kind == "landmark"]
+        if not landmarks:
+            return panes
+        told_apart = [use.horizon(self.watermark) for use in uses if use not in landmarks]
+        until = min([self.watermark, *told_apart])
+        edges = [self.outcome.landmarks[use.query.id][str(use.slot)] for use in landmarks]
+        partials = source.partials(self.inputs.stream(source))
+        return panes.folded(until, [ALWAYS, *edges], partials)
+
+    def _results(self, files: statefiles.StepFiles, old: Sequence[Entry]) -> list[Entry]:
+        """The last results of queries that emit changes."""
+        earlier = {entry["result_of"]: entry for entry in old if "result_of" in entry}
+        entries: list[Entry] = []
+        for number, (query, result) in enumerate(self.outcome.results.items()):
+            if result.last is None:
+                continue
+            if not result.instants and query in earlier:
+                entries.append(earlier[query])
+            else:
+                entries.append(files.result(query, number, result.last))
+        return entries

@@ -1,0 +1,51 @@
+"""EXPLAIN of aggregation joins: the plan, what others would cost, and who shares."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from tests.support.joinagg import query_of
+
+from weft.algebra.joinagg.windows import InputWindow
+from weft.explain import AggregationView, explain
+from weft.explain.aggregations import sharing
+from weft.optimizer.joinagg.possible import fixed_inputs
+from weft.optimizer.joinagg.weft_cost import InputLoad, JoinLoad, choose_plan
+
+SECOND = 1_000_000
+MANY = InputLoad(rows=50_000, new_rows=1000, keys=50, entries=600, new_entries=50)
+FEW = InputLoad(rows=50, new_rows=1, keys=50, entries=50, new_entries=1)
+
+
+def test_the_plan_its_cost_the_others_and_who_shares() -> None:
+    windows = [InputWindow("sliding", 30 * SECOND), InputWindow("landmark"), None]
+    first = replace(query_of(windows, [None], ["count"], {0}), step=10 * SECOND, name="first")
+    second = replace(first, id="r@2", name="second", changes=True)
+    fixed = fixed_inputs(first)
+    assert fixed == (None, None, None)
+    choice = choose_plan(JoinLoad((MANY, FEW, FEW), {(0, 1): 50.0, (1, 2): 50.0}), fixed)
+    plans = {first.id: choice.best.plan, second.id: (True, True, True)}
+    shared = sharing([first, second], plans)
+    views = [
+        AggregationView(query, plans[query.id], choice, shared[query.id], held=(600, 50, None))
+        for query in (first, second)
+    ]
+    explanation = explain([], []).with_aggregations(views)
+    text = str(explanation)
+    assert choice.best.plan[0], "many rows of few keys are aggregated early"
+    lines = text.splitlines()
+    assert lines[0].startswith("aggregation join first: plan EAP1")
+    assert "the whole result every 10 s" in lines[0]
+    assert "s0 [30 s], early: panes of 10 s by (j, g), shared with second; 600 entries kept" in text
+    assert "s1 [until now]" in text and "s2, a table" in text
+    assert "changes every 10 s" in text
+    assert "LAP" in text, "what the late plan would cost"
+    body = json.loads(json.dumps(explanation.to_json()))
+    joins = body["aggregation_joins"]
+    assert [join["query"] for join in joins] == ["first", "second"]
+    assert joins[0]["plans"][0]["plan"] == "LAP" and len(joins[0]["plans"]) == 8
+    assert joins[0]["cost"] == min(plan["cost"] for plan in joins[0]["plans"])
+    alone = explain([], [], "second").with_aggregations(views)
+    assert str(alone).startswith("aggregation join second") and "first:" not in str(alone)
+    assert alone.to_json()["status"] == "shared"

@@ -1,0 +1,90 @@
+"""Which inputs of aggregation joins are early: by setting, by cost, by what can be run; and when a query switches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.joinagg import query_of
+
+from weft.algebra.aggregate import Aggregate
+from weft.algebra.joinagg.query import AggregationJoin, JoinedAggregate
+from weft.algebra.joinagg.windows import InputWindow
+from weft.algebra.scalar import Expression
+from weft.optimizer.joinagg.possible import fixed_inputs
+from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.joinagg.choices import Choices
+from weft.runtime.settings import Settings
+from weft.stats import StreamStatistics
+from weft.stats.estimate import Estimate
+
+SECOND = 1_000_000
+HOUR = InputWindow("sliding", 3600 * SECOND)
+
+
+def joined(*windows: InputWindow) -> AggregationJoin:
+    return replace(query_of(list(windows), [None], ["count"], {0}), step=60 * SECOND)
+
+
+def choices(folder: Path, rates: dict[str, float], early: Any = "auto") -> Choices:
+    def statistics(stream: str) -> StreamStatistics:
+        if stream not in rates:
+            return StreamStatistics.unknown()
+        return StreamStatistics(rate=Estimate(rates[stream], "measured", 1000))
+
+    return Choices(Storage(str(folder)), Settings(early=early), statistics, "@aggjoin")
+
+
+@pytest.mark.parametrize(
+    ("early", "plan"),
+    [("all", (True, True)), ("none", (False, False)), ((False, True), (False, True))],
+)
+def test_a_setting_chooses(tmp_path: Path, early: Any, plan: tuple[bool, ...]) -> None:
+    assert choices(tmp_path, {}, early).plans(joined(HOUR, HOUR)) == (plan, None)
+
+
+def test_many_rows_of_few_keys_are_aggregated_early_and_few_rows_are_not(tmp_path: Path) -> None:
+    plans = choices(tmp_path, {"s0": 5000.0, "s1": 0.001})
+    assert plans.plans(joined(HOUR, HOUR)) == ((True, False), None)
+
+
+def test_what_may_raise_or_has_sketches_is_early_and_quantiles_make_the_others_late() -> None:
+    query = joined(HOUR, HOUR)
+    value = Expression("`a`", "bigint", ("a",))
+
+    def with_aggregate(aggregate: Aggregate) -> AggregationJoin:
+        return replace(query, aggregates=(JoinedAggregate(aggregate, 0),))
+
+    raising = Aggregate("sum", (replace(value, can_raise=True),), "bigint")
+    assert fixed_inputs(with_aggregate(raising)) == (True, None)
+    distinct = Aggregate("approx_count_distinct", (value,), "bigint", parameters=(0.05,))
+    assert fixed_inputs(with_aggregate(distinct)) == (True, None)
+    median = Aggregate("approx_percentile", (value,), "bigint", parameters=(False, 100, 0.5))
+    assert fixed_inputs(with_aggregate(median)) == (True, False)
+    both = replace(query, aggregates=(JoinedAggregate(median, 0), JoinedAggregate(median, 1)))
+    assert fixed_inputs(both) is None
+
+
+def test_a_choice_lasts_and_a_drift_makes_the_query_switch(tmp_path: Path) -> None:
+    query = joined(HOUR, HOUR)
+    before = choices(tmp_path, {"s0": 0.001, "s1": 0.001})
+    first, _ = before.plans(query)
+    drifted = choices(tmp_path, {"s0": 5000.0, "s1": 5000.0})
+    assert drifted.plans(query) == (first, None), "as it was chosen"
+    assert drifted.reconsider(query)
+    assert not drifted.reconsider(query), "one switch at a time"
+    assert drifted.plans(query) == (first, (True, True)) != (first, first)
+    again = choices(tmp_path, {})
+    assert again.plans(query) == drifted.plans(query), "a restart goes on with it"
+    again.settle(query)
+    assert choices(tmp_path, {}).plans(query) == ((True, True), None)
+
+
+def test_landmark_windows_and_forced_plans_do_not_switch(tmp_path: Path) -> None:
+    endless = joined(InputWindow("landmark"), InputWindow("landmark"))
+    forced = choices(tmp_path, {"s0": 1e4, "s1": 1e4}, "none")
+    assert forced.plans(endless) == ((False, False), None)
+    assert not forced.reconsider(endless)
+    assert not choices(tmp_path, {"s0": 1e4, "s1": 1e4}).reconsider(endless)

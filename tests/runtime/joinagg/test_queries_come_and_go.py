@@ -1,0 +1,196 @@
+"""Aggregation joins that are registered late, share, fail, are dropped, or keep state for ever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.joinagg import INSTANTS, Row, expected, query_of
+from tests.support.joinagg_engine import EngineRun
+
+from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.windows import InputWindow
+from weft.runtime.joinagg import statefiles
+
+SLIDING = InputWindow("sliding", 30)
+SHORT = InputWindow("sliding", 10)
+LANDMARK = InputWindow("landmark")
+EARLY, LATE = (True, True), (False, False)
+END = INSTANTS[-1]
+
+
+def joined(id_: str, *windows: InputWindow, keys: tuple[int, ...] = (0,)) -> AggregationJoin:
+    query = query_of(list(windows), [None, 1], ["count", "sum"], set(keys))
+    return replace(query, id=id_, name=id_.split("@")[0])
+
+
+def opened(
+    folder: Path, *queries: tuple[AggregationJoin, tuple[bool, ...]], **options: Any
+) -> EngineRun:
+    run = EngineRun(
+        folder, [q for q, _ in queries], {q.id: early for q, early in queries}, **options
+    )
+    for name in ("s0", "s1"):
+        run.add_stream(name)
+    return run
+
+
+def rows(*times: int) -> list[Row]:
+    return [(time, time % 2, "xy"[time % 3 % 2], time) for time in times]
+
+
+def play(run: EngineRun, first: int, last: int) -> None:
+    """Rows at every third time, in micro-batches of ten, up to the watermark `last`; a step after each."""
+    for begin in range(first, last, 10):
+        for name in ("s0", "s1"):
+            run.publish(name, rows(*range(begin, begin + 10, 3)), begin + 10)
+        while run.advance():
+            pass
+
+
+def check_from(run: EngineRun, query: AggregationJoin, first: int, last: int) -> None:
+    """The results are DuckDB's from the instant `first` to `last`, and there are no others."""
+    wanted = expected(query, [run.admitted(query, slot) for slot in (0, 1)])
+    shown = run.by_instant(query)
+    assert shown == {at: wanted[at] for at in INSTANTS if first <= at <= last and wanted[at]}
+    assert shown
+
+
+@pytest.mark.parametrize("early", [EARLY, LATE, (True, False)])
+def test_a_new_query_begins_with_the_first_instant_whose_windows_it_has_seen_whole(
+    tmp_path: Path, early: tuple[bool, ...]
+) -> None:
+    old, new = joined("q@1", SHORT, SHORT), joined("r@2", SLIDING, SHORT)
+    run = opened(tmp_path, (old, EARLY))
+    play(run, 0, 40)
+    run.early[new.id] = early
+    run.queries.append(new)
+    play(run, 40, 100)
+    check_from(run, old, 10, 100)
+    complete = run.stepper.last.engine["complete"][new.id] if run.stepper.last else 0
+    assert complete == min(run.by_instant(new)) == 70
+    check_from(run, new, 70, 100)
+
+
+def test_a_query_that_shares_a_set_does_not_trust_panes_that_are_gone(tmp_path: Path) -> None:
+    # both inputs have the same panes, attributes and aggregates, whatever the length of the window
+    old, new = joined("q@1", SHORT, SHORT), joined("r@2", SLIDING, SLIDING)
+    run = opened(tmp_path, (old, EARLY))
+    play(run, 0, 60)
+    run.early[new.id] = EARLY
+    run.queries.append(new)
+    play(run, 60, 110)
+    assert run.streams["s0"].begins.keys() == {s.id for s in _sources(new, 0)}, "one set for both"
+    first = min(run.by_instant(new))
+    assert 60 < first <= 90
+    check_from(run, new, first, 110)
+
+
+def _sources(query: AggregationJoin, slot: int) -> list[Any]:
+    from weft.algebra.joinagg.sources import source_of
+
+    return [source_of(query, slot)]
+
+
+def test_a_landmark_window_begins_with_the_registration(tmp_path: Path) -> None:
+    old, new = joined("q@1", LANDMARK, SHORT), joined("r@2", LANDMARK, SHORT)
+    run = opened(tmp_path, (old, EARLY))
+    play(run, 0, 40)
+    run.early[new.id] = EARLY
+    run.queries.append(new)
+    play(run, 40, 100)
+    check_from(run, old, 10, 100)
+    seen = [[r for r in run.admitted(new, 0) if r[0] >= 40], run.admitted(new, 1)]
+    wanted, shown = expected(new, seen), run.by_instant(new)
+    assert shown and shown == {at: wanted[at] for at in shown}
+    assert max(shown) == 100
+
+
+@pytest.mark.parametrize("early", [EARLY, LATE])
+def test_files_are_written_anew_and_old_panes_of_landmarks_folded(
+    tmp_path: Path, early: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statefiles, "MOST_FILES", 3)
+    landmark, other = joined("q@1", LANDMARK, SLIDING), joined("r@2", SLIDING, LANDMARK)
+    run = opened(tmp_path, (landmark, early), (other, early))
+    play(run, 0, 60)
+    run.restart()
+    play(run, 60, 130)
+    for query in (landmark, other):
+        check_from(run, query, 10, 130)
+    last = run.stepper.last
+    assert last is not None
+    assert len(last.retained) <= 2 * 4 and len(last.state) > 0
+    assert max(last.metrics["entries"].values()) < 60, "landmark panes are folded"
+
+
+def test_a_query_that_overflows_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    good, bad = joined("q@1", SLIDING, SLIDING), joined("bad@2", SLIDING, SHORT)
+    good = replace(good, aggregates=good.aggregates[:1], columns=good.columns[:-1])
+    run = opened(tmp_path, (bad, EARLY), (good, EARLY), ansi="true")
+    for name in ("s0", "s1"):
+        run.publish(name, [(1, 1, "x", 2**62), (2, 1, "x", 2**62)], 0)
+        run.publish(name, [], END)
+    while run.advance():
+        pass
+    assert run.failed.keys() == {"bad@2"} and "overflow" in run.failed["bad@2"]
+    (counted,) = run.by_instant(good)[10]
+    assert counted == ("x", 4)
+
+
+def test_a_dropped_query_leaves_nothing_behind(tmp_path: Path) -> None:
+    run = opened(tmp_path, (joined("q@1", LANDMARK, SLIDING), LATE))
+    play(run, 0, 30)
+    assert run.stepper.last is not None and run.stepper.last.retained
+    kept, run.queries = run.queries, []
+    for name in ("s0", "s1"):
+        run.publish(name, [], 40)
+    run.advance()
+    assert not run.stepper.last.retained and not run.stepper.last.state
+    assert run.follower.resting
+    # the same sources again: what is gone does not count as seen
+    run.queries = [replace(kept[0], id="again@2")]
+    run.early["again@2"] = LATE
+    play(run, 40, 100)
+    assert min(run.by_instant(run.queries[0])) >= 60
+
+
+def test_an_idle_stream_holds_the_others_back_and_nothing_is_lost(tmp_path: Path) -> None:
+    query = joined("q@1", SLIDING, SLIDING)
+    run = opened(tmp_path, (query, (False, True)))
+    run.publish("s1", rows(1, 4), 0)
+    for begin in range(0, 60, 10):
+        run.publish("s0", rows(*range(begin, begin + 10, 3)), begin)
+        run.advance()
+    assert not run.by_instant(query)
+    assert run.stepper.last is not None
+    (waits_for,) = run.stepper.last.metrics["waits_for"].items()
+    assert waits_for[0] == "s1" and waits_for[1]["watermark"] == 0
+    run.publish("s1", rows(40, 55), 60)
+    run.publish("s0", [], 60)
+    while run.advance():
+        pass
+    check_from(run, query, 10, 60)
+
+
+@pytest.mark.parametrize("before", [EARLY, LATE, (True, False)])
+def test_another_plan_loses_no_instant_and_repeats_none(
+    tmp_path: Path, before: tuple[bool, ...]
+) -> None:
+    query = joined("q@1", SLIDING, InputWindow("tumbling", 20))
+    after = tuple(not early for early in before)
+    run = opened(tmp_path, (query, before))
+    play(run, 0, 40)
+    run.following[query.id] = after
+    play(run, 40, 50)
+    run.restart()
+    assert run.early[query.id] == before, "the windows are not complete yet"
+    play(run, 50, 130)
+    assert run.early[query.id] == after and not run.following
+    check_from(run, query, 10, 130)
+    last = run.stepper.last
+    assert last is not None
+    kinds = {name.split("/")[0] for name in last.metrics["entries"]}
+    assert kinds == {"panes" if early else "rows" for early in after}

@@ -1,0 +1,313 @@
+"""The engine of aggregation joins over a checkpoint on disk, without Spark: streams are logs written by hand, with panes and late rows as
+the engine of windows and Spark would publish them. What counts is told by brute force (`admitted`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from tests.support.joinagg import Row, entries, lifted_rows, rounded
+
+from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.row_lifts import row_columns
+from weft.algebra.joinagg.sets import PANES
+from weft.algebra.joinagg.sources import Source, source_of
+from weft.algebra.query import Field, StreamSchema
+from weft.kernel.columns import partial_columns
+from weft.kernel.columns.column import to_arrow
+from weft.runtime.checkpoint.commits import Commit, Edition, Entry
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.joinagg.engine import LOG, JoinAggEngine
+from weft.runtime.joinagg.publication import BEFORE, LATE_ROWS, TIME
+from weft.runtime.planning.versions import ALWAYS
+from weft.runtime.protocol.follower import Follower, InputLog
+from weft.runtime.protocol.step import Hooks
+from weft.runtime.protocol.stepper import Stepper
+from weft.runtime.settings import Settings
+from weft.runtime.sinks.outlet import SinkOutlet
+from weft.runtime.sinks.store import ResultStore
+
+FIELDS = (Field("t", "timestamp"), Field("j", "int"), Field("g", "string"), Field("a", "bigint"))
+
+
+def schema(name: str) -> StreamSchema:
+    return StreamSchema(name, FIELDS, "t", 0)
+
+
+def session(ansi: str = "false") -> Any:
+    """As much of a Spark session as a step without Spark asks for."""
+    values = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": ansi}
+    return SimpleNamespace(conf=SimpleNamespace(get=values.__getitem__))
+
+
+class _Lease:
+    epoch = 1
+
+    def check(self) -> None:
+        pass
+
+
+@dataclass
+class Stream:
+    """A stream: its rows so far with the watermark at which each came, and what it has published."""
+
+    name: str
+    log: StreamLog
+    arrived: list[tuple[Row, int]] = field(default_factory=list)
+    watermark: int = 0
+    latest: int | None = None
+    begins: dict[str, int] = field(default_factory=dict)
+    """By set: from when on its panes are complete, as the plan of the stream would say."""
+
+    def step(
+        self, rows: Sequence[Row], watermark: int, early: Sequence[Source], late: Sequence[Source]
+    ) -> None:
+        """A micro-batch: the rows come, the watermark moves, panes that it has passed are published."""
+        last = self.log.last()
+        sequence = last.sequence + 1 if last else 0
+        before = self.watermark
+        begin = ALWAYS if self.latest is None else self.latest + 1
+        self.begins = {s.id: self.begins.get(s.id, begin) for s in early}
+        self.arrived += [(row, before) for row in rows]
+        self.watermark = max(before, watermark)
+        times = [row[0] for row in rows]
+        self.latest = max([*times, *([] if self.latest is None else [self.latest])], default=None)
+        folder = f"{self.log.folder('published')}/{sequence:012d}-x"
+        published = [entry for s in early for entry in self._panes(s, f"{folder}-{PANES}", before)]
+        if late and rows:
+            published.append(self._late_rows(rows, late, f"{folder}-{LATE_ROWS}", before))
+        commit = Commit(
+            stream=self.name,
+            kind="data",
+            batch=sequence,
+            sequence=sequence,
+            previous=last.name if last else None,
+            spark_query="",
+            offsets="",
+            epoch=1,
+            plan_version=0,
+            watermark=self.watermark,
+            max_event_time=self.latest,
+            settings={"ansi": "false", "time_zone": "UTC"},
+            published=tuple(published),
+            publications=(LATE_ROWS,),
+            editions={LATE_ROWS: Edition(names=tuple(s.id for s in late))},
+            engine={"sets": dict(self.begins)},
+        )
+        self.log.put_commit(commit, last)
+
+    def _panes(self, source: Source, folder: str, before: int) -> list[Entry]:
+        begin = self.begins[source.id]
+        due = [
+            row
+            for row, came in self.arrived
+            for end in [(row[0] // source.pane + 1) * source.pane]
+            if came < end and before < end <= self.watermark and end - source.pane >= begin
+        ]
+        if not due:
+            return []
+        partials = list(source.partials(schema(self.name)))
+        kept = entries(due, None, partials)
+        ends = np.array([(row[0] // source.pane + 1) * source.pane for row in due], np.int64)
+        object.__setattr__(kept, "first", ends)
+        object.__setattr__(kept, "last", ends)
+        kept = kept.combined(partials)
+        count = pa.StructArray.from_arrays(
+            [pa.StructArray.from_arrays([pa.array(kept.counts)], ["v0"])], ["p0"]
+        )
+        columns = [pa.array([source.id] * len(kept)), pa.array(kept.first).cast(_TIMESTAMP)]
+        columns += [to_arrow(kept.columns[a.name]) for a in source.attributes]
+        columns.append(count)
+        for lifted in source.lifted(schema(self.name)):
+            packed = [partial_columns.packed(p, kept.partials[p.name]) for p in lifted]
+            names = [f"p{i}" for i in range(len(packed))]
+            columns.append(pa.StructArray.from_arrays(packed, names))
+        names = ["query", *(f"c{i}" for i in range(len(columns) - 1))]
+        entry = self.log.storage.write_table(
+            f"{folder}/{source.id[1:]}.parquet", pa.table(columns, names)
+        )
+        about = {"publication": PANES, "sets": [source.id], "end": int(kept.first.max())}
+        return [{**entry, **about}]
+
+    def _late_rows(
+        self, rows: Sequence[Row], late: Sequence[Source], folder: str, before: int
+    ) -> Entry:
+        columns: dict[str, Any] = {
+            TIME: pa.array([row[0] for row in rows], pa.int64()),
+            BEFORE: pa.array([before] * len(rows), pa.int64()),
+        }
+        for source in late:
+            columns |= row_table(rows, source, schema(self.name))
+        entry = self.log.storage.write_table(f"{folder}/part-0.parquet", pa.table(columns))
+        times = [row[0] for row in rows]
+        bounds = {"first": min(times), "last": max(times)}
+        return {**entry, **bounds, "publication": LATE_ROWS}
+
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def row_table(
+    rows: Sequence[Row], source: Source, stream: StreamSchema | None
+) -> dict[str, pa.Array]:
+    """What Spark would compute of rows for a source."""
+    names, partials = row_columns(source, stream), list(source.partials(stream))
+    lifted = lifted_rows(list(rows), partials)
+    values = {
+        "j": pa.array([r[1] for r in rows], pa.int32()),
+        "g": pa.array([r[2] for r in rows], pa.string()),
+    }
+    columns = {
+        made.name: values[attribute.name]
+        for made, attribute in zip(names.attributes, source.attributes, strict=True)
+    }
+    columns |= {
+        made.name: lifted[partial.name]
+        for made, partial in zip(names.partials, partials, strict=True)
+    }
+    return columns
+
+
+class _Tables:
+    """The versions of tables, which never change here."""
+
+    def __init__(self, run: EngineRun) -> None:
+        self._run = run
+
+    def versions(self, log: str, bits: Mapping[str, Any]) -> dict[str, str]:
+        return {name: name for name in bits}
+
+    def rows(self, version: str) -> pa.Table:
+        columns: dict[str, pa.Array] = {}
+        rows = self._run.table_rows[version]
+        for query in self._run.queries:
+            for slot, entry in enumerate(query.inputs):
+                if entry.relation == version:
+                    columns |= row_table(rows, source_of(query, slot), None)
+        return pa.table(columns)
+
+    def clean(self) -> None:
+        pass
+
+
+class EngineRun:
+    """Aggregation joins over hand-written streams. `restart` is another process."""
+
+    def __init__(
+        self,
+        folder: Path,
+        queries: Sequence[AggregationJoin],
+        early: Mapping[str, tuple[bool, ...]],
+        ansi: str = "false",
+    ) -> None:
+        self.storage = Storage(str(folder))
+        self.queries, self.early = list(queries), dict(early)
+        self.table_rows: dict[str, list[Row]] = {}
+        self.streams: dict[str, Stream] = {}
+        self.failed: dict[str, str] = {}
+        self.following: dict[str, tuple[bool, ...]] = {}
+        """What queries are switching to."""
+        self._session = session(ansi)
+        self.restart()
+
+    def restart(self) -> None:
+        """Another process on the same checkpoint."""
+        self._logs: dict[str, StreamLog] = {}
+        for stream in self.streams.values():
+            stream.log = self.log(stream.name)
+        sink = ResultStore()
+        sink.bind(self.storage, "test")
+        tables: Any = _Tables(self)
+        log = self.log(LOG)
+        engine = JoinAggEngine(
+            log,
+            self.log,
+            lambda: [query for query in self.queries if query.id not in self.failed],
+            self,
+            lambda: {name: schema(name) for name in self.streams},
+            tables,
+        )
+        hooks = Hooks(self.failed.__setitem__, lambda *_: None, lambda _: None)
+        lease: Any = _Lease()
+        outlet = SinkOutlet(sink, Settings(lanes=1), "test")
+        self.stepper = Stepper(log, engine, lease, outlet, hooks)
+        inputs = [self._input(stream) for stream in self.streams.values()]
+        self.follower = Follower(self.stepper, inputs)
+
+    def log(self, name: str) -> StreamLog:
+        return self._logs.setdefault(name, StreamLog(self.storage, name))
+
+    def _input(self, stream: Stream) -> InputLog:
+        def asked() -> bool:
+            return any(stream.name in query.relations for query in self.queries)
+
+        return InputLog(stream.log, lambda: stream.log.last(), lambda: None, lambda: False, asked)
+
+    # the choice of plans
+
+    def plans(self, query: AggregationJoin) -> tuple[tuple[bool, ...], tuple[bool, ...] | None]:
+        return self.early[query.id], self.following.get(query.id)
+
+    def reconsider(self, query: AggregationJoin) -> bool:
+        return False
+
+    def settle(self, query: AggregationJoin) -> None:
+        self.early[query.id] = self.following.pop(query.id)
+
+    def add_stream(self, name: str) -> None:
+        self.streams[name] = Stream(name, self.log(name))
+        self.follower.add_input(self._input(self.streams[name]))
+
+    def publish(self, name: str, rows: Sequence[Row], watermark: int) -> None:
+        """A micro-batch of a stream."""
+        kinds: dict[bool, dict[str, Source]] = {True: {}, False: {}}
+        for query in self.queries:
+            for slot, entry in enumerate(query.inputs):
+                if entry.relation == name and query.id not in self.failed:
+                    source = source_of(query, slot)
+                    for plan in self.plans(query):
+                        if plan is not None:
+                            kinds[plan[slot]][source.id] = source
+        early, late = ([*kinds[kind].values()] for kind in (True, False))
+        self.streams[name].step(rows, watermark, early, late)
+
+    def advance(self) -> bool:
+        return self.follower.advance(lambda: self._session)
+
+    def shown(self, query: AggregationJoin) -> list[dict[str, Any]]:
+        """All result rows of a query, in the order of steps."""
+        store = Storage(f"{self.storage.uri}/results")
+        rows: list[dict[str, Any]] = []
+        names = [column.name for column in query.columns]
+        for entry in self.log(LOG).result_files():
+            table = store.read_table(entry["name"])
+            table = table.filter(pc.equal(table.column("query"), query.id))
+            if table.num_rows and table.num_columns == len(names) + 2:
+                rows += table.drop_columns(["query", "batch"]).rename_columns(names).to_pylist()
+        return rows
+
+    def by_instant(self, query: AggregationJoin) -> dict[int, Counter[Any]]:
+        """The rows of a query that emits whole results, by instant."""
+        results: dict[int, Counter[Any]] = {}
+        for row in self.shown(query):
+            at = int(row.pop("at").timestamp() * 1_000_000)
+            key = tuple(rounded(value) for value in row.values())
+            results.setdefault(at, Counter())[key] += 1
+        return results
+
+    def admitted(self, query: AggregationJoin, slot: int) -> list[Row]:
+        """The rows of an input whose panes were still open when they came."""
+        entry = query.inputs[slot]
+        if entry.window is None:
+            return self.table_rows[entry.relation]
+        pane = entry.window.pane(query.step)
+        arrived = self.streams[entry.relation].arrived
+        return [row for row, before in arrived if (row[0] // pane + 1) * pane > before]
