@@ -213,8 +213,8 @@ class Weft:
             self._require_open()
             record = self._catalog.find(name)
             if record.status == REJECTED:
-                bound_anew = self._registry.bind(name, record.sql, record.id, record.emit)
-                self._registry.put(record, bound_anew)
+                rebound = self._registry.bind(name, record.sql, record.id, record.emit)
+                self._registry.put(record, rebound)
             resumed = self._catalog.resume(name)
             bound = self._registry.of(resumed)
             if isinstance(bound, Query | NetworkQuery):
