@@ -194,3 +194,18 @@ def test_another_plan_loses_no_instant_and_repeats_none(
     assert last is not None
     kinds = {name.split("/")[0] for name in last.metrics["entries"]}
     assert kinds == {"panes" if early else "rows" for early in after}
+
+
+def test_a_query_without_groups_has_a_row_at_every_instant_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    query = joined("q@1", SHORT, SHORT, keys=())
+    run = opened(tmp_path, (query, EARLY))
+    play(run, 0, 20)
+    for watermark in (50, END):
+        for name in ("s0", "s1"):
+            run.publish(name, [], watermark)
+        run.advance()
+        run.restart()
+    check_from(run, query, 10, END)
+    assert run.by_instant(query)[END] == {(0, None): 1}
