@@ -55,7 +55,7 @@ class Scenario:
     """Those of them that it visits in one step only."""
     by_follower: frozenset[str] = frozenset()
     """Those of them that a follower visits, too. It takes one step at least."""
-    batches: int = 4
+    batches: int = 3
     in_flush: bool = False
     """Whether it is to crash in a flush, and not in a step with rows."""
 

@@ -51,12 +51,12 @@ class Level1:
         self._changed = threading.Condition()
         original = engine.subaggregate
 
-        def counted(work: Any, *arguments: Any) -> None:
+        def counted(work: Any, *arguments: Any, **options: Any) -> None:
             with self._changed:
                 self.begun.append(work.batch)
                 self._changed.notify_all()
             try:
-                original(work, *arguments)
+                original(work, *arguments, **options)
             except StepFailed:
                 self.failed.set()
                 raise

@@ -179,6 +179,7 @@ def test_a_catalog_keeps_them_also_one_made_before_there_were_any(tmp_path: Path
     with engine.begin() as connection:
         for later in ("statistics", "weft_catalog"):  # a catalog of version 1 has neither
             connection.execute(sa.text(f"DROP TABLE {later}"))
+        connection.execute(sa.text("ALTER TABLE queries DROP COLUMN emit"))
     old.close()
 
     catalog = Catalog(url)
