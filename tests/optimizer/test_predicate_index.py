@@ -24,7 +24,11 @@ DOMAINS: dict[SqlType, tuple[list[Any], list[Any]]] = {
     "double": ([-1.0, -0.0, 2.5], [-9.0, -1.0, -0.5, -0.0, 0.0, 1.0, 2.5, float("inf")]),
     "decimal(10,2)": (["-0.01", "0.00", "3.50"], ["-1.00", "-0.01", "0.00", "0.01", "3.50", "4.00"]),
     "boolean": ([False, True], [False, True]),
-    "date": (["1970-01-01", "1970-01-02"], ["1969-01-01", "1970-01-01", "1970-01-02", "1970-02-01"]),
+    # Days with one between them: that no date lies between two neighbouring ones, a cut does not know.
+    "date": (
+        ["1970-01-01", "1970-01-03"],
+        ["1969-01-01", "1970-01-01", "1970-01-02", "1970-01-03", "1970-02-01"],
+    ),
 }  # fmt: skip
 """Constants, and values that lie before, on, between and after all of them."""
 
