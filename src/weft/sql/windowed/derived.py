@@ -53,7 +53,9 @@ def derived_query(name: str, query_id: str, select: Select, sources: Sources) ->
     }
     if len(times) < 2:
         at = sources.read[-1].at
-        raise Unshared("a windowed aggregate over a join with a table has no shared form yet", at)
+        raise Unshared(
+            "a windowed aggregate over a join of fewer than two streams has no shared form", at
+        )
     # Spark evaluates what the aggregates read, so the rules of exact arithmetic do not matter here.
     values = Rows(sources.source, rows.scope, sources.analyzer, sources.ansi)
     values.time = _window_time(select, values, times)
