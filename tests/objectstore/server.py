@@ -30,6 +30,7 @@ _WANTED = {
     # uses: the whole library is 600 MB.
     "connector": (
         ("org.apache.hadoop", "hadoop-aws", "3.5.0", ALONE),
+        ("software.amazon.s3.analyticsaccelerator", "analyticsaccelerator-s3", "1.3.1", ALONE),
         ("software.amazon.awssdk", "s3-transfer-manager", _SDK, ""),
         ("software.amazon.awssdk", "sts", _SDK, ""),
         ("software.amazon.awssdk", "apache-client", _SDK, ""),
