@@ -106,7 +106,7 @@ def without_storage(w: weft.Weft, server: ObjectServer, monkeypatch: pytest.Monk
 
     with monkeypatch.context() as patched:
         patched.setattr(StreamLog, "put_commit", put_into_nothing)
-        with pytest.raises(WeftError, match="cannot be reached|Connection refused") as caught:
+        with pytest.raises(WeftError, match=r"cannot be reached|Connection refused") as caught:
             w.start(availableNow=True).awaitTermination()
     server.start()
     return str(caught.value)

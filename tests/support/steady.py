@@ -65,7 +65,7 @@ def expected(count: int) -> dict[str, Counter[Any]]:
 def opened(spark: SparkSession, folder: Path, checkpoint: str, **settings: Any) -> weft.Weft:
     """A weft with the stream and all queries."""
     source = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
-    w = weft.Weft(spark, checkpoint, project="steady", **settings)
+    w = weft.Weft(spark, checkpoint, **settings)
     w.add_stream("s", source.parquet(str(folder)), time="ts", watermark="2 seconds")
     live = {handle.name for handle in w.queries}
     with w.changes():
