@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.cluster.bare import bare_python
 from tests.support import steady
 from tests.support.harness import session
 from tests.support.servers import await_port, end, free_port
@@ -25,7 +26,6 @@ import weft
 pytestmark = [pytest.mark.slow, pytest.mark.crash]
 GUIDE = Path(__file__).parents[2] / "docs" / "cluster.md"
 BATCHES = 3
-NEEDED = ("numpy", "pandas", "pyarrow", "datasketches", "dateutil", "pytz", "six", "tzdata")
 
 
 def blocks(language: str) -> list[str]:
@@ -53,23 +53,6 @@ class Cluster:
             stderr=(self.folder / "driver.log").open("wb"),
             text=True,
         )
-
-
-def bare_python(folder: Path) -> Path:
-    """A Python that has what the guide asks for, and no weft."""
-    packages = folder / "packages"
-    packages.mkdir()
-    installed = Path(os.__file__).parent / "site-packages"
-    installed = Path(sys.prefix) / "lib" / installed.parent.name / "site-packages"
-    for entry in installed.iterdir():
-        if entry.name.split(".")[0].split("-")[0] in (*NEEDED, "_datasketches"):
-            (packages / entry.name).symlink_to(entry)
-    script = folder / "bare-python"
-    script.write_text(
-        f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n'
-    )
-    script.chmod(0o755)
-    return script
 
 
 @contextmanager
@@ -128,8 +111,6 @@ def test_the_guide_runs_and_goes_on_without_a_lost_worker(
             f"PYTHONPATH=weft-source {package.replace('weft ', command + ' ', 1)}"
         )
         assert packaged.wait(120) == 0
-        without = submit.replace("--py-files weft.zip ", "--py-files empty.zip ")
-        assert without != submit
         driver = cluster.run(submit)
         lost_at = lose_worker(cluster, tmp_path / "checkpoint")
         said, _ = driver.communicate(timeout=280)
