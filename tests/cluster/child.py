@@ -23,7 +23,7 @@ import weft.runtime.network.lanes.computing
 import weft.runtime.windows.lanes
 from weft.runtime.tasks import Output, run_tasks
 
-BATCHES = 3
+BATCHES = 2
 Function = Callable[[str, int], Iterable[Output]]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ import weft
 
 pytestmark = [pytest.mark.slow, pytest.mark.crash]
 GUIDE = Path(__file__).parents[2] / "docs" / "cluster.md"
-BATCHES = 3
+BATCHES = 2
 
 
 def blocks(language: str) -> list[str]:
@@ -45,14 +46,16 @@ class Cluster:
 
     def run(self, command: str) -> subprocess.Popen[str]:
         """Start a command of the guide."""
-        return subprocess.Popen(
-            ["bash", "-c", command.replace("7077", str(self.port))],
-            cwd=self.folder,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=(self.folder / "driver.log").open("wb"),
-            text=True,
-        )
+        with (self.folder / "driver.log").open("wb") as log:
+            return subprocess.Popen(
+                ["bash", "-c", command.replace("7077", str(self.port))],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
 
 
 @contextmanager
@@ -111,9 +114,13 @@ def test_the_guide_runs_and_goes_on_without_a_lost_worker(
             f"PYTHONPATH=weft-source {package.replace('weft ', command + ' ', 1)}"
         )
         assert packaged.wait(120) == 0
-        driver = cluster.run(submit)
-        lost_at = lose_worker(cluster, tmp_path / "checkpoint")
-        said, _ = driver.communicate(timeout=280)
+        with cluster.run(submit) as driver:
+            try:
+                lost_at = lose_worker(cluster, tmp_path / "checkpoint")
+                said, _ = driver.communicate(timeout=200)
+            finally:
+                if driver.poll() is None:
+                    os.killpg(driver.pid, signal.SIGKILL)
         assert driver.returncode == 0, (tmp_path / "driver.log").read_text()[-3000:]
     commits = sorted((tmp_path / "checkpoint/streams/events/commits").glob("*.json"))
     assert commits[-1].stat().st_mtime > lost_at, "the worker was lost after the run"

@@ -11,13 +11,12 @@ from tests.review.support import COUNTS, opened, put_rows
 from tests.support.harness import session
 from tests.support.servers import free_port
 
-from weft.cli.package import write_zip
 from weft.cli.project.session import require_cluster
 from weft.errors import RunError
-from weft.runtime.tasks import _finds, missing_in_workers
+from weft.runtime.tasks import missing_in_workers
 
 
-def test_workers_without_weft_are_refused_until_they_get_it(
+def test_workers_without_weft_are_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_rows(tmp_path / "input", 0, [(1, "a", 1)])
@@ -29,11 +28,6 @@ def test_workers_without_weft_are_refused_until_they_get_it(
         with pytest.raises(RunError, match=r"has no package weft.*weft package") as caught:
             w.start(availableNow=True)
         assert caught.value.error_class == "WORKERS"
-    write_zip(tmp_path / "weft.zip")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "weft.zip"))
-    _finds.cache_clear()
-    assert missing_in_workers(own) is None
-    _finds.cache_clear()
 
 
 def test_no_worker_is_started_where_this_python_runs_them(spark: SparkSession) -> None:
