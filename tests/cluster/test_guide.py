@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests.cluster.bare import bare_python
 from tests.support import steady
 from tests.support.harness import session
-from tests.support.servers import await_port, end, free_port
+from tests.support.servers import await_port, end, free_port, heard_from_outside
 from tests.support.stored import stored_rows
 
 import weft
@@ -43,6 +43,10 @@ class Cluster:
     port: int
     master: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]]
+
+    @property
+    def processes(self) -> list[subprocess.Popen[bytes]]:
+        return [self.master, *self.workers]
 
     def run(self, command: str) -> subprocess.Popen[str]:
         """Start a command of the guide."""
@@ -114,6 +118,7 @@ def test_the_guide_runs_and_goes_on_without_a_lost_worker(
             f"PYTHONPATH=weft-source {package.replace('weft ', command + ' ', 1)}"
         )
         assert packaged.wait(120) == 0
+        assert not [found for one in cluster.processes for found in heard_from_outside(one)]
         with cluster.run(submit) as driver:
             try:
                 lost_at = lose_worker(cluster, tmp_path / "checkpoint")

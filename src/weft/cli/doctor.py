@@ -21,6 +21,7 @@ from weft.cli.completing import project_folders
 from weft.cli.output import console, print_json, print_lines
 from weft.cli.project.folder import load
 from weft.errors import WeftError
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.tasks import NEEDED
 
 LEAST_JAVA, LEAST_PYTHON = 17, (3, 11)
@@ -208,12 +209,22 @@ def _project(folder: Path) -> Iterator[Finding]:
         return
     yield Finding("weft.yaml", True, str(folder))
     if "://" in project.checkpoint:
-        yield Finding("checkpoint", True, f"{project.checkpoint} (remote, not tried)")
+        yield _remote(project.checkpoint)
         return
     existing = Path(project.checkpoint)
     while not existing.exists():
         existing = existing.parent
     yield _writable("checkpoint", existing, "give the project a checkpoint that you may write to")
+
+
+def _remote(checkpoint: str) -> Finding:
+    """Ask storage elsewhere whether a checkpoint is there, which needs address and credentials."""
+    try:
+        there = Storage(checkpoint).exists("weft.json")
+    except (WeftError, OSError) as error:
+        advice = "correct address and credentials (docs/object-storage.md)"
+        return Finding("checkpoint", False, str(error), advice)
+    return Finding("checkpoint", True, f"{checkpoint} answers{'' if there else ', it is new'}")
 
 
 def _writable(name: str, folder: Path, advice: str) -> Finding:
