@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -71,6 +72,14 @@ def run_tasks(
             raise
         raise lost() from error
     return [(row["kind"], json.loads(row["body"])) for row in rows]
+
+
+def task_attempt() -> str:
+    """What tells this attempt at a task from all others of the Spark application. It belongs into the names of files
+    that a task writes: one that runs twice, because it was lost or slow, then never writes what another
+    attempt has written. The files of the attempt whose outputs Spark returns count."""
+    context = TaskContext.get()
+    return "here" if context is None else f"t{context.taskAttemptId()}"
 
 
 def is_local(spark: SparkSession) -> bool:
