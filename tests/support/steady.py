@@ -3,7 +3,6 @@ rows are batched, so all runs give the same results."""
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from tests.crash import workload
 from tests.crash.workload import DDL, SCHEMA, SECOND, SPECS, START, joined
 from tests.oracle import model
 from tests.oracle.plain_spark import write_batches
+from tests.support import seeds
 from tests.support.stored import stored_rows
 
 import weft
@@ -28,8 +28,8 @@ Row = dict[str, Any]
 
 
 def batches(count: int, rows: int = 60) -> list[list[Row]]:
-    """Rows of six seconds per batch, in the order of batches."""
-    chance = random.Random(14)
+    """Rows of six seconds per batch, in the order of batches; the same in all processes of a test run."""
+    chance = seeds.chance_for("a steady stream")
     made = []
     for number in range(count):
         first = START + 6 * number * SECOND
