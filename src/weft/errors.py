@@ -66,6 +66,8 @@ MESSAGES: dict[str, str] = {
     "BAD_TREE": "{detail}",
     # early and late plans of an aggregation join
     "BAD_QEP": "{detail}",
+    # placement over nodes
+    "BAD_PLACEMENT": "{detail}",
     # running
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
     "UNKNOWN_SETTING": "there is no {name} '{value}'; choose one of {known}",
@@ -208,6 +210,12 @@ class QepError(WeftError):
     """An aggregation join whose early and late plans cannot be priced."""
 
     kind = "qep"
+
+
+class PlacementError(WeftError):
+    """Nodes on which nothing can be placed."""
+
+    kind = "placement"
 
 
 class CheckpointError(WeftError):

@@ -32,7 +32,7 @@ from weft.optimizer.node_tree import NATIVE
 from weft.optimizer.weaving import WindowWeaving, arranging, check_sharing
 from weft.optimizer.windows.cost import TriOps
 from weft.optimizer.windows.triweave import triweave
-from weft.optimizer.windows.workload import Windowed, Workload
+from weft.optimizer.edges.workload import Windowed, Workload
 from weft.sql import bind
 
 SECOND = 1_000_000

@@ -31,7 +31,7 @@ from weft.optimizer.windows.cost import (
 from weft.optimizer.windows.grouping import Partition
 from weft.optimizer.windows.optimizers import OPTIMIZERS
 from weft.optimizer.windows.spans import OpenSpans
-from weft.optimizer.windows.workload import Windowed, Workload
+from weft.optimizer.edges.workload import Windowed, Workload
 
 CALIBRATED = "calibrated"
 MODEL_NAMES = (CALIBRATED, *MODELS)

@@ -25,7 +25,7 @@ from weft.optimizer.windows.best import best
 from weft.optimizer.windows.cost import CostModel, TriOps, TwoOps, plan_cost
 from weft.optimizer.windows.search.merge_sequence import MergeSequence, merge_sequence
 from weft.optimizer.windows.search.search_rates import search_rates
-from weft.optimizer.windows.workload import Workload
+from weft.optimizer.edges.workload import Workload
 from weft.workloads.sharing import WindowTable, zipf_windows
 
 TWO_OPS, TRI_OPS = TwoOps(), TriOps()

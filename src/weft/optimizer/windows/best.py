@@ -26,7 +26,7 @@ from weft.optimizer.windows.search.local_search import LocalSearch
 from weft.optimizer.windows.search.lower_bound import lower_bound
 from weft.optimizer.windows.search.merge_sequence import MergeSequence, merge_sequence
 from weft.optimizer.windows.search.search_rates import search_rates
-from weft.optimizer.windows.workload import Workload
+from weft.optimizer.edges.workload import Workload
 
 _DESCENT_WORK = 80_000
 _ITERATION_WORK = 250_000
@@ -42,7 +42,7 @@ def best(workload: Workload, rate: Number, model: CostModel | None = None) -> Gr
     """The cheapest grouping found, and a bound; under the cheaper model unless told otherwise.
 
     >>> from weft.algebra.window import Window
-    >>> from weft.optimizer.windows.workload import Windowed
+    >>> from weft.optimizer.edges.workload import Windowed
     >>> windows = {"a": Window(20, 10), "b": Window(60, 20), "c": Window(21, 7)}
     >>> workload = Workload.of(Windowed(name, window) for name, window in windows.items())
     >>> found = best(workload, 100)

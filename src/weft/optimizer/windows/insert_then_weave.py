@@ -25,7 +25,7 @@ from weft.optimizer.windows.cost import CostModel, Number, TwoOps
 from weft.optimizer.windows.grouping import Grouping, grouping
 from weft.optimizer.windows.search.merge_sequence import MergeSequence
 from weft.optimizer.windows.search.search_rates import SearchRates, search_rates
-from weft.optimizer.windows.workload import Workload
+from weft.optimizer.edges.workload import Workload
 
 LARGE_GROUP = 24
 

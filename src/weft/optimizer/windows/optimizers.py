@@ -13,7 +13,7 @@ from weft.optimizer.windows.noshare import noshare
 from weft.optimizer.windows.shared import shared
 from weft.optimizer.windows.triweave import triweave
 from weft.optimizer.windows.weaveshare import weaveshare
-from weft.optimizer.windows.workload import Workload
+from weft.optimizer.edges.workload import Workload
 
 
 class Optimizer(Protocol):

@@ -1,0 +1,110 @@
+"""Trees that grow item by item, with what one more item would cost in each of them.
+
+For every tree the edge rate with each further edge set is kept (`plus`), so that one more item costs a
+look-up, and a tree is counted anew only when it gets an edge set that it has not had.
+Space: O(trees · edge sets).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weft.optimizer.edges.common_edges import Floats
+from weft.optimizer.edges.edge_atoms import Integers
+from weft.optimizer.placement.compiled import fill_rates
+from weft.optimizer.placement.demand import Demand
+
+_FIRST_CAPACITY = 64
+
+
+class GrowingTrees:
+    """Trees on nodes, and the nodes' loads."""
+
+    def __init__(self, demand: Demand) -> None:
+        atoms = demand.atoms
+        self._demand = demand
+        self._arrays = (
+            atoms.begins,
+            atoms.atoms,
+            atoms.family,
+            atoms.chances,
+            atoms.weights,
+            atoms.rates,
+        )
+        self._rates = atoms.rates
+        self.count = 0
+        self.tree_of: Integers = np.full(demand.items, -1)
+        self.loads: Floats = np.zeros(demand.nodes)
+        self._resize(_FIRST_CAPACITY)
+
+    def _resize(self, capacity: int) -> None:
+        sets = len(self._rates)
+        for name, shape in {
+            "_members": (capacity, sets),
+            "_plus": (capacity, sets),
+            "_minus": (capacity, sets),
+            "_overlaps": (capacity,),
+            "_fragments": (capacity,),
+            "_nodes": (capacity,),
+        }.items():
+            kind = np.int64 if name in ("_members", "_nodes") else np.float64
+            grown = np.zeros(shape, dtype=kind)
+            if self.count:
+                grown[: self.count] = getattr(self, name)
+            setattr(self, name, grown)
+        self._capacity = capacity
+
+    _members: Integers
+    _plus: Floats
+    _minus: Floats
+    _overlaps: Floats
+    _fragments: Floats
+    _nodes: Integers
+
+    @property
+    def node_of(self) -> Integers:
+        """Of each tree."""
+        return self._nodes[: self.count]
+
+    def costs(self) -> Floats:
+        """Of each tree."""
+        return np.asarray(self._demand.rate + self._fragments[: self.count])
+
+    def increases(self, item: int) -> Floats:
+        """What each tree's cost grows by if the item is woven into it."""
+        edge_set, overlap = self._demand.edge_set[item], self._demand.overlap[item]
+        woven = self._plus[: self.count, edge_set] * (self._overlaps[: self.count] + overlap)
+        return np.asarray(woven - self._fragments[: self.count])
+
+    def increase(self, item: int, tree: int) -> float:
+        """What one tree's cost grows by if the item is woven into it."""
+        rate = self._plus[tree, self._demand.edge_set[item]]
+        woven = rate * (self._overlaps[tree] + self._demand.overlap[item])
+        return float(woven - self._fragments[tree])
+
+    def group(self, item: int, node: int) -> int:
+        """The item becomes a tree of its own on a node."""
+        if self.count == self._capacity:
+            self._resize(2 * self._capacity)
+        tree = self.count
+        self.count += 1
+        self._nodes[tree] = node
+        self.loads[node] += self._demand.rate / self._demand.weights[node]
+        self.weave(item, tree)
+        return tree
+
+    def weave(self, item: int, tree: int) -> None:
+        """The item joins a tree."""
+        edge_set, overlap = int(self._demand.edge_set[item]), float(self._demand.overlap[item])
+        before = self._fragments[tree]
+        rate = self._plus[tree, edge_set]
+        self._members[tree, edge_set] += 1
+        if self._members[tree, edge_set] == 1:
+            rate = fill_rates(
+                self._members[tree], *self._arrays, self._plus[tree], self._minus[tree]
+            )
+        self._overlaps[tree] += overlap
+        self._fragments[tree] = rate * self._overlaps[tree]
+        node = self._nodes[tree]
+        self.loads[node] += (self._fragments[tree] - before) / self._demand.weights[node]
+        self.tree_of[item] = tree
