@@ -1,13 +1,14 @@
-"""Trees that grow item by item, with what one more item would cost in each of them.
+"""Trees that change item by item, with what one more item would cost in each of them.
 
-For every tree the edge rate with each further edge set is kept (`plus`), so that one more item costs a
-look-up, and a tree is counted anew only when it gets an edge set that it has not had.
+For every tree the edge rate with and without each edge set is kept, so that one more or one
+less costs a look-up, and a tree is counted anew only when it gets or loses an edge set.
 Space: O(trees · edge sets).
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.optimizer.edges.common_edges import Floats
 from weft.optimizer.edges.edge_atoms import Integers
@@ -108,3 +109,40 @@ class GrowingTrees:
         node = self._nodes[tree]
         self.loads[node] += (self._fragments[tree] - before) / self._demand.weights[node]
         self.tree_of[item] = tree
+
+    def remove(self, item: int) -> None:
+        """The item leaves its tree; a tree without items costs nothing."""
+        tree = int(self.tree_of[item])
+        edge_set, overlap = int(self._demand.edge_set[item]), float(self._demand.overlap[item])
+        before = self._fragments[tree]
+        self._members[tree, edge_set] -= 1
+        rate = self._plus[tree, edge_set]
+        if not self._members[tree, edge_set]:
+            rate = fill_rates(
+                self._members[tree], *self._arrays, self._plus[tree], self._minus[tree]
+            )
+        self._overlaps[tree] = self._overlaps[tree] - overlap if rate else 0.0
+        self._fragments[tree] = rate * self._overlaps[tree]
+        node = self._nodes[tree]
+        saved = before - self._fragments[tree] + (0 if rate else self._demand.rate)
+        self.loads[node] -= saved / self._demand.weights[node]
+        self.tree_of[item] = -1
+
+    def alive(self) -> NDArray[np.bool_]:
+        """Which trees have items."""
+        return np.asarray(self._overlaps[: self.count] > 0)
+
+    def savings(self, items: Integers) -> Floats:
+        """What the tree of each item costs less without it."""
+        tree, edge_set = self.tree_of[items], self._demand.edge_set[items]
+        alone = self._members[tree, edge_set] == 1
+        rates = np.where(alone, self._minus[tree, edge_set], self._plus[tree, edge_set])
+        left = rates * (self._overlaps[tree] - self._demand.overlap[items])
+        saved = self._fragments[tree] - left
+        return np.asarray(saved + np.where(rates == 0, self._demand.rate, 0.0))
+
+    def all_increases(self, items: Integers) -> Floats:
+        """`increases` of several items, a row for each."""
+        rates = self._plus[: self.count, self._demand.edge_set[items]].T
+        overlaps = self._overlaps[: self.count] + self._demand.overlap[items][:, None]
+        return np.asarray(rates * overlaps - self._fragments[: self.count])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from weft.optimizer.placement.balanced import balanced
 from weft.optimizer.placement.demand import Demand
 from weft.optimizer.placement.papers.at_random import g_rand, w_rand, wg_rand
 from weft.optimizer.placement.papers.inserted import w_i, wg_i
@@ -36,3 +37,5 @@ PAPERS: Mapping[str, Optimizer] = {
     "wg-i": wg_i,
 }
 """The 13 of the paper, in the order of its table 1."""
+
+OPTIMIZERS: Mapping[str, Optimizer] = {**PAPERS, "balanced": balanced}
