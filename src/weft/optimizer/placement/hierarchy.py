@@ -6,8 +6,9 @@ weft's own, for numbers where one search over everything takes too long: 100,000
 2. Within a stream, queries are split by *slide class*, the power of two of their slides. A tree costs
    E·Ω, and E follows its shortest slide, so queries of like slides share best. What two classes could share is at
    most λ for each tree that they would save.
-3. Lanes are given to (stream, slide class) in proportion to its cost, as runs of neighbouring lanes; classes that
-   do not fill a lane are put together on the rest (`units`).
+3. Lanes are given to (stream, slide class) in proportion to its cost: the classes lie one after the other on the
+   line of all lanes, and a lane in which one ends and another begins is shared by weight. Classes that fill
+   less than half a lane are put together on the rest (`units`).
 4. Within its lanes each class is placed by `balanced`.
 The costs of step 3 are those of a quick plan first, and of the plans of step 4 in a second round.
 Time: the sum over classes; each is independent of the others, so they could be planned side by side. Space: that of
@@ -34,6 +35,8 @@ from weft.optimizer.placement.units import Unit, place_units
 
 QUICK_TRIALS = 10
 _MOST_MERGED = 256
+_SLIVER = 0.1
+"""A smaller part of a lane is left to the class that has the rest of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +99,13 @@ def planned(
     parts: list[Part] = []
     for trials in (QUICK_TRIALS, trials_per_item):
         parts = []
-        for (stream, number, workload, rate), run in zip(classes, lanes_of(costs, weights)):
-            demand = Demand.of(workload, rate, weights[run].tolist())
-            if len(run) == 1:
+        for (stream, number, workload, rate), given in zip(classes, lanes_of(costs, weights)):
+            demand = Demand.of(workload, rate, list(given.values()))
+            if len(given) == 1:
                 plan = _on_one(demand)
             else:
                 plan = balanced(demand, seed, balance, trials)
-            parts.append(Part(stream, number, plan, tuple(run)))
+            parts.append(Part(stream, number, plan, tuple(given)))
         costs = np.array([part.placement.total_cost for part in parts])
     return LanePlan(tuple(parts), weights)
 
@@ -118,43 +121,47 @@ def slide_classes(stream: StreamWindows) -> Iterator[tuple[str, int, Workload, f
         yield stream.name, int(magnitude[queries[0]]), workload, stream.rate
 
 
-def lanes_of(costs: Floats, weights: Floats) -> list[list[int]]:
-    """The lanes of each class: runs of lanes for those that fill one, one lane for the others.
+def lanes_of(costs: Floats, weights: Floats) -> list[dict[int, float]]:
+    """For each class its lanes, and how much of each lane's weight it has.
+
+    Classes lie one after the other on the line of all lanes; where one ends inside a lane, the next one
+    begins there. Those that fill less than half a lane are put on what is left, each on one lane.
 
     >>> lanes_of(np.array([5.0, 0.5, 4.0, 0.5]), np.ones(5))
-    [[0, 1], [4], [2, 3], [4]]
+    [{0: 1.0, 1: 1.0, 2: 0.5}, {4: 0.25}, {2: 0.5, 3: 1.0, 4: 0.5}, {4: 0.25}]
     """
     share = costs / costs.sum() * weights.sum()
-    large = np.flatnonzero(share >= weights.mean())
-    small = np.flatnonzero(share < weights.mean())
-    runs: list[list[int]] = [[] for _ in costs]
-    rest = float(share[small].sum())
-    wanted = [*share[large].tolist(), *([rest] if len(small) else [])]
-    ends = _ends(np.array(wanted), weights)
-    for class_number, low, high in zip(large.tolist(), [0, *ends], ends):
-        runs[class_number] = list(range(low, high))
-    if len(small):
-        shared = range(ends[-2] if len(ends) > 1 else 0, ends[-1])
-        units = [Unit("", number, float(costs[number])) for number in small.tolist()]
-        placed = place_units(units, weights[list(shared)].tolist())
-        for class_number, lane in zip(small.tolist(), placed.lane_of):
-            runs[class_number] = [shared[lane]]
-    return runs
-
-
-def _ends(wanted: Floats, weights: Floats) -> list[int]:
-    """Where runs of lanes end, so that each has about the capacity that is wanted, and one lane at least."""
-    capacity = np.cumsum(weights)
-    ends: list[int] = []
+    small = share < weights.mean() / 2
+    bounds = np.append(0.0, np.cumsum(weights))
+    given: list[dict[int, float]] = [{} for _ in costs]
     reached = 0.0
-    for number, amount in enumerate(wanted.tolist()):
-        reached += amount
-        end = int(np.searchsorted(capacity - weights / 2, reached * (1 - 1e-12)))
-        least = (ends[-1] if ends else 0) + 1
-        most = len(weights) - (len(wanted) - number - 1)
-        ends.append(min(max(end, least), most))
-    ends[-1] = len(weights)
-    return ends
+    for number in np.flatnonzero(~small).tolist():
+        given[number] = _overlaps(bounds, reached, reached + float(share[number]))
+        reached += float(share[number])
+    if small.any():
+        left = _overlaps(bounds, min(reached, bounds[-1] * (1 - 1e-9)), float(bounds[-1]))
+        numbers = np.flatnonzero(small).tolist()
+        units = [Unit("", number, float(share[number])) for number in numbers]
+        placed = place_units(units, list(left.values()))
+        for number, place in zip(numbers, placed.lane_of):
+            given[number] = {list(left)[place]: float(share[number])}
+    return given
+
+
+def _overlaps(bounds: Floats, low: float, high: float) -> dict[int, float]:
+    """The lanes that [low, high) meets on the line, without slivers, and how much of each."""
+    first = max(int(np.searchsorted(bounds, low, side="right")) - 1, 0)
+    last = min(int(np.searchsorted(bounds, high, side="left")), len(bounds) - 1)
+    met = {
+        lane: float(min(high, bounds[lane + 1]) - max(low, bounds[lane]))
+        for lane in range(first, last)
+    }
+    kept = {
+        lane: part
+        for lane, part in met.items()
+        if part >= _SLIVER * float(bounds[lane + 1] - bounds[lane])
+    }
+    return kept or dict([max(met.items(), key=lambda item: item[1])])
 
 
 def _quick_cost(workload: Workload, rate: float) -> float:
