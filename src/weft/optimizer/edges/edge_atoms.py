@@ -13,7 +13,7 @@ an atom the share 1 / u are multiples of u, independently of the atom and of all
 Three ways, by the edge sets:
 1. All edges are multiples of the slides: the atoms are the patterns of the powers that divide a time. With
    slides up to 50 these are 216 atoms (powers of 2, 3, 5, 7) and 11 families (11 to 47). Exact.
-2. A composite slide up to `MOST_ATOMS`: the times of one composite slide, equal ones together. Exact.
+2. A composite slide of up to 65,536: its times, those that the same sets cover together. Exact.
 3. Else the points of a `CoverPool`: a guess of about one per cent, to lead a search with.
 Time and space: O(edge sets · atoms).
 """
@@ -37,6 +37,8 @@ from weft.optimizer.edges.slices import base_pane
 from weft.optimizer.edges.workload import Workload
 
 MOST_ATOMS = 4096
+_MOST_MARKS = 1 << 24
+_LONGEST_PERIOD = 1 << 16
 
 Integers = NDArray[np.int64]
 Classes = tuple[EdgeClass, ...]
@@ -99,7 +101,8 @@ def _made(workload: Workload) -> EdgeAtoms:
             weights = lattice.weights() * (workload.unit / pane)
             return _of_rows(weights, lattice.covers(), lattice.family, lattice.chances, rates)
     plain = np.zeros(len(sets), dtype=np.int64), np.ones(1)
-    period = composite_slide([edge for classes in sets for edge in classes], MOST_ATOMS)
+    longest = min(_LONGEST_PERIOD, _MOST_MARKS // len(sets))
+    period = composite_slide([edge for classes in sets for edge in classes], longest)
     if period is not None:
         weights, covers = _of_one_period(sets, period)
         return _of_rows(weights * (workload.unit / pane), covers, *plain, rates)
