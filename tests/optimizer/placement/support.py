@@ -14,7 +14,9 @@ def workload_of(windows: Sequence[Window]) -> Workload:
     return Workload.of(Windowed(f"q{number}", window) for number, window in enumerate(windows))
 
 
-def random_windows(count: int, seed: int, slides: Sequence[int] = tuple(range(1, 21))) -> list[Window]:
+def random_windows(
+    count: int, seed: int, slides: Sequence[int] = tuple(range(1, 21))
+) -> list[Window]:
     """Ranges are multiples of the slide, with overlap factors so different that no two plans cost the same."""
     random = np.random.default_rng(seed)
     return [

@@ -46,7 +46,9 @@ def test_every_query_is_placed_once_and_costs_are_those_of_counting(
     workload = workload_of(listed)
     plan = OPTIMIZERS[name](Demand.of(workload, rate, nodes, preprocess))
     placed = queries(plan)
-    assert sorted(query for node in placed for tree in node for query in tree) == [*range(len(listed))]
+    assert sorted(query for node in placed for tree in node for query in tree) == [
+        *range(len(listed))
+    ]
     oracle = Oracle(listed, rate, nodes)
     costs = [float(oracle.node(node)) for node in placed]
     assert plan.node_costs.tolist() == pytest.approx(costs, rel=1e-9)

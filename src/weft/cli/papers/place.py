@@ -15,7 +15,7 @@ from weft.cli.papers.rates import positive_rate
 from weft.cli.papers.window_table import read_windows
 from weft.optimizer.placement.balanced import BALANCE, balanced
 from weft.optimizer.placement.demand import MOST_NODES, Demand
-from weft.optimizer.placement.optimizers import OPTIMIZERS
+from weft.optimizer.placement.optimizers import OPTIMIZERS, load_compiled
 from weft.optimizer.placement.placement import Placement
 
 _MOST_NODES_SHOWN = 40
@@ -43,7 +43,9 @@ def place(
     rows = float(positive_rate(rate))
     if not 0 < nodes <= MOST_NODES:
         wanted = "positive" if nodes <= 0 else f"at most {MOST_NODES:,}"
-        raise typer.BadParameter(f"the number of nodes {nodes} must be {wanted}", param_hint="--nodes")
+        raise typer.BadParameter(
+            f"the number of nodes {nodes} must be {wanted}", param_hint="--nodes"
+        )
     capacities = None if weights is None else _weights(weights, nodes)
     if optimizer not in OPTIMIZERS:
         optimizers = ", ".join(OPTIMIZERS)
@@ -55,6 +57,8 @@ def place(
     if balance is not None:
         _check_balance(balance, optimizer)
     workload = read_windows(file)
+    if not optimizer.startswith("g-"):
+        load_compiled()
     started = time.perf_counter()
     demand = Demand.of(workload, rows, capacities or nodes, preprocess)
     if balance is None:

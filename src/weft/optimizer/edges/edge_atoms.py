@@ -94,7 +94,7 @@ def _made(workload: Workload) -> EdgeAtoms:
         tuple(EdgeClass(e.slide // pane, (e.residue - offset) // pane) for e in edge_set)
         for edge_set in workload.edge_sets
     ]
-    rates = np.array([len(classes) * workload.unit / pane / classes[0].slide for classes in sets])
+    rates = workload.set_rates
     if all(len(classes) == 1 and not classes[0].residue for classes in sets):
         lattice = _Lattice([classes[0].slide for classes in sets])
         if lattice.size <= MOST_ATOMS:

@@ -78,9 +78,7 @@ def weighed(plan: Placement, balance: float) -> float:
     return (1 - balance) * mean + balance * plan.max_cost
 
 
-def annealed(
-    demand: Demand, start: Placement, balance: float, seed: int, trials: int
-) -> Placement:
+def annealed(demand: Demand, start: Placement, balance: float, seed: int, trials: int) -> Placement:
     """What a search from a placement of the same demand ends with."""
     atoms = demand.atoms
     slots = len(start.node_of) + demand.nodes + 16

@@ -14,7 +14,7 @@ from weft.optimizer.edges.common_edges import Floats
 from weft.optimizer.edges.edge_atoms import Integers
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def fill_rates(
     members: Integers,
     begins: Integers,
@@ -88,7 +88,7 @@ def fill_rates(
     return float(rate)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def rates_of_trees(
     order: Integers,
     tree_of: Integers,
@@ -137,7 +137,7 @@ def rates_of_trees(
     return rates
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def union_rates(
     members: Integers,
     trees: Integers,
@@ -182,7 +182,7 @@ def union_rates(
     return rates
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def anneal(
     tree_of: Integers,
     node_of: Integers,
@@ -280,9 +280,7 @@ def anneal(
             for k in range(sets):
                 both[k] = count[a, k] + count[b, k]
             rate_a = 0.0
-            rate_b = fill_rates(
-                both, begins, atoms, family, chances, weights, single, none, none
-            )
+            rate_b = fill_rates(both, begins, atoms, family, chances, weights, single, none, none)
             new_a = 0.0
             new_b = price + rate_b * (omega[a] + omega[b])
             whole = True
@@ -317,14 +315,10 @@ def anneal(
                         taken += overlap[k]
             if number == 0 or number == size[a]:
                 continue
-            rate_b = fill_rates(
-                both, begins, atoms, family, chances, weights, single, none, none
-            )
+            rate_b = fill_rates(both, begins, atoms, family, chances, weights, single, none, none)
             for k in range(sets):
                 both[k] = count[a, k] - both[k]
-            rate_a = fill_rates(
-                both, begins, atoms, family, chances, weights, single, none, none
-            )
+            rate_a = fill_rates(both, begins, atoms, family, chances, weights, single, none, none)
             new_a = price + rate_a * (omega[a] - taken)
             new_b = price + rate_b * taken
         elif kind < 0.38:
@@ -432,7 +426,7 @@ def anneal(
             )
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _shift(
     item: int,
     e: int,

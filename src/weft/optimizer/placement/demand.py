@@ -59,7 +59,8 @@ class Demand:
             raise PlacementError("BAD_PLACEMENT", detail=f"the rate {rate} must be positive")
         sets = len(workload.edge_sets)
         if preprocess:
-            overlap = np.bincount(workload.edge_set_of, workload.overlap_of, minlength=sets)
+            overlap: Floats = np.zeros(sets)
+            np.add.at(overlap, workload.edge_set_of, workload.overlap_of)
             edge_set, item_of = np.arange(sets), workload.edge_set_of
         else:
             overlap, edge_set = workload.overlap_of, workload.edge_set_of

@@ -177,7 +177,5 @@ def _on_one(demand: Demand) -> Placement:
     """All on one lane: only the total cost counts."""
     if len(demand.workload.edge_sets) > _MOST_MERGED:
         return balanced(demand, balance=0.0, trials_per_item=QUICK_TRIALS)
-    preprocessed = Demand.of(
-        demand.workload, demand.rate, demand.weights.tolist(), preprocess=True
-    )
+    preprocessed = Demand.of(demand.workload, demand.rate, demand.weights.tolist(), preprocess=True)
     return wg_tn(preprocessed)

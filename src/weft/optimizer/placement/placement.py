@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,7 +37,8 @@ class Placement:
 
     @cached_property
     def node_costs(self) -> Floats:
-        return np.bincount(self.node_of, self.tree_costs, minlength=len(self.weights))
+        sums = np.bincount(self.node_of, self.tree_costs, minlength=len(self.weights))
+        return np.asarray(sums, dtype=np.float64)
 
     @property
     def loads(self) -> Floats:
@@ -110,7 +112,9 @@ def tree_rates(demand: Demand, tree_of: Integers, trees: int) -> Floats:
     begins = np.searchsorted(tree_of[order], np.arange(trees + 1))
     return np.array(
         [
-            float(demand.workload.edge_rate_of(np.unique(demand.edge_set[order[low:high]]).tolist()))
-            for low, high in zip(begins, begins[1:])
+            float(
+                demand.workload.edge_rate_of(np.unique(demand.edge_set[order[low:high]]).tolist())
+            )
+            for low, high in pairwise(begins.tolist())
         ]
     )

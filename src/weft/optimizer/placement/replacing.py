@@ -104,7 +104,9 @@ def _new_numbers(before: Placement, demand: Demand, kept: Sequence[int] | None) 
     listed = list(range(demand.nodes)) if kept is None else list(kept)
     stay = [number for number in listed if 0 <= number < old]
     if len(listed) != demand.nodes or len(set(stay)) != len(stay):
-        detail = f"`kept` must have a different number for each of {demand.nodes} nodes, or -1: {listed}"
+        detail = (
+            f"`kept` must have a different number for each of {demand.nodes} nodes, or -1: {listed}"
+        )
         raise PlacementError("BAD_PLACEMENT", detail=detail)
     numbers = np.full(old, -1)
     for number, node in enumerate(listed):
@@ -157,7 +159,7 @@ class _Places:
             without[here[row]] -= savings[row] / self._demand.weights[here[row]]
             worth[row] = self._sums(changes[row], nodes, without)
             worth[row, trees == self.trees.tree_of[item]] = np.inf
-        row, target = divmod(int(worth.argmin()), worth.shape[1])
+        row, target = divmod(int(worth.argmin()), len(nodes))
         now = float(self._sums(np.zeros(1), np.zeros(1, dtype=np.int64), loads)[0])
         if worth[row, target] > now * (1 - LEAST_GAIN):
             return False

@@ -102,10 +102,14 @@ def place_units(
 def _check(units: Sequence[Unit], group_cost: float) -> None:
     for unit in units:
         if not 0 <= unit.cost < float("inf"):
-            detail = f"the cost {unit.cost} of unit ({unit.group}, {unit.bucket}) must not be negative"
+            detail = (
+                f"the cost {unit.cost} of unit ({unit.group}, {unit.bucket}) must not be negative"
+            )
             raise PlacementError("BAD_PLACEMENT", detail=detail)
     if len({(unit.group, unit.bucket) for unit in units}) < len(units):
-        raise PlacementError("BAD_PLACEMENT", detail="a unit (weave group, key bucket) is given twice")
+        raise PlacementError(
+            "BAD_PLACEMENT", detail="a unit (weave group, key bucket) is given twice"
+        )
     if not 0 <= group_cost < float("inf"):
         detail = f"the cost of a group {group_cost} must not be negative"
         raise PlacementError("BAD_PLACEMENT", detail=detail)

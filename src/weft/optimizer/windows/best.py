@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.cost import CostModel, Number, TriOps, TwoOps
 from weft.optimizer.windows.grouping import Grouping, grouping
 from weft.optimizer.windows.insert_then_weave import first_come, insert
@@ -26,7 +27,6 @@ from weft.optimizer.windows.search.local_search import LocalSearch
 from weft.optimizer.windows.search.lower_bound import lower_bound
 from weft.optimizer.windows.search.merge_sequence import MergeSequence, merge_sequence
 from weft.optimizer.windows.search.search_rates import search_rates
-from weft.optimizer.edges.workload import Workload
 
 _DESCENT_WORK = 80_000
 _ITERATION_WORK = 250_000

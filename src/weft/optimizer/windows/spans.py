@@ -29,9 +29,9 @@ from itertools import chain
 
 import numpy as np
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.calibration import Constants
 from weft.optimizer.windows.search.search_rates import search_rates
-from weft.optimizer.edges.workload import Workload
 
 Groups = tuple[tuple[int, ...], ...]
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.cost import CostModel, Number, TriOps
 from weft.optimizer.windows.grouping import Grouping, grouping
 from weft.optimizer.windows.search.merge_sequence import merge_sequence
-from weft.optimizer.edges.workload import Workload
 
 
 def triweave(workload: Workload, rate: Number, model: CostModel | None = None) -> Grouping:

@@ -49,6 +49,8 @@ def _turns(visits: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return turns
 
 
-def _nodes_of(demand: Demand, trees_before: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _nodes_of(
+    demand: Demand, trees_before: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     trees = demand.nodes * (int(trees_before[-1]) + 1)
     return np.arange(trees) % demand.nodes
