@@ -123,7 +123,9 @@ def _of_rows(
     weights: Floats, covers: NDArray[np.bool_], family: Integers, chances: Floats, rates: Floats
 ) -> EdgeAtoms:
     begins = np.append(0, np.cumsum(np.count_nonzero(covers, axis=1)))
-    return EdgeAtoms(weights, begins, np.nonzero(covers)[1], family, chances, rates, exact=True)
+    # A copy, since compiled loops would be compiled once more for strided columns.
+    atoms = np.ascontiguousarray(np.nonzero(covers)[1])
+    return EdgeAtoms(weights, begins, atoms, family, chances, rates, exact=True)
 
 
 def _of_one_period(sets: Sequence[Classes], period: int) -> tuple[Floats, NDArray[np.bool_]]:

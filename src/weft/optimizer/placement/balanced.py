@@ -39,6 +39,8 @@ POWER = 32
 _FEWEST_TRIALS = 20_000
 _HOT, _COLD = 1e-3, 1e-5
 """How much worse, relatively, a change may be and still be kept one time in e: at first, at last."""
+_HOT_ITEMS = 0.25
+"""With few items one of them is a larger share, and the search starts hotter: at this, divided by the items."""
 _MOST_MERGED = 512
 """With more different edge sets wg-tn's matrix of pairs takes longer than the search."""
 
@@ -96,7 +98,7 @@ def annealed(demand: Demand, start: Placement, balance: float, seed: int, trials
         POWER,
         seed,
         trials,
-        _HOT,
+        max(_HOT, _HOT_ITEMS / demand.items),
         _COLD,
         atoms.begins,
         atoms.atoms,

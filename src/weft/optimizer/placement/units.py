@@ -6,7 +6,8 @@ fragments, starting its kernel); 0 if there is no such cost. Lanes have weights;
 time, so the largest load, cost divided by weight, is what is minimized.
 
 1. Without a placement before: expensive units first, each to the lane where the load after it is least (LPT; the
-   largest load is at most 4/3 of the best for equal lanes and no group cost).
+   largest load is at most 4/3 of the best for equal lanes and no group cost). With a group cost whole groups are
+   placed so as well, and the better of both is kept.
 2. With one: units stay on their lanes as far as these are kept; those without a lane are placed as in 1.
 3. Then units leave the most loaded lane, by a move or an exchange for a cheaper unit, while that lowers the largest
    load, up to `most_moves` units and not once it is within `tolerance` of the average.
@@ -79,22 +80,20 @@ def place_units(
     """
     weights = node_weights(lanes)
     _check(units, group_cost)
-    work = _Lanes(units, weights, group_cost)
     stays = np.full(len(units), -1)
     if before is not None:
         for position, unit in enumerate(units):
             lane = before.get((unit.group, unit.bucket), -1)
             stays[position] = lane if 0 <= lane < len(weights) else -1
-    for position in np.flatnonzero(stays >= 0).tolist():
-        work.put(position, int(stays[position]))
-    waiting = np.flatnonzero(stays < 0)
-    for position in waiting[np.argsort(-work.costs[waiting], kind="stable")].tolist():
-        work.put(position, int(work.loads_with(position).argmin()))
     if before is None:
         most_moves = 2 * len(units)
     elif most_moves is None:
         most_moves = max(1, round(_MOST_MOVES_SHARE * len(units)))
-    work.improve(most_moves, tolerance)
+    tried = [_Lanes(units, weights, group_cost) for _ in range(2 if group_cost else 1)]
+    for work, whole_groups in zip(tried, (False, True)):
+        work.place(stays, whole_groups)
+        work.improve(most_moves, tolerance)
+    work = min(tried, key=lambda work: float(work.loads.max()))
     moved = int(np.count_nonzero((stays >= 0) & (stays != work.lane_of)))
     return UnitPlacement(tuple(work.lane_of.tolist()), tuple(work.loads.tolist()), moved)
 
@@ -129,6 +128,23 @@ class _Lanes:
         self._group_cost = group_cost
         self.lane_of: Integers = np.full(len(units), -1)
         self.loads: Floats = np.zeros(len(weights))
+
+    def place(self, stays: Integers, whole_groups: bool) -> None:
+        """Units stay where they are; the others come expensive first, or by group, expensive groups first."""
+        for position in np.flatnonzero(stays >= 0).tolist():
+            self.put(position, int(stays[position]))
+        waiting = np.flatnonzero(stays < 0)
+        if not whole_groups:
+            for position in waiting[np.argsort(-self.costs[waiting], kind="stable")].tolist():
+                self.put(position, int(self.loads_with(position).argmin()))
+            return
+        group_costs = np.zeros(self._members.shape[1])
+        np.add.at(group_costs, self._group[waiting], self.costs[waiting])
+        for group in np.argsort(-group_costs, kind="stable").tolist():
+            first = self._group_cost * (self._members[:, group] == 0)
+            lane = int((self.loads + (group_costs[group] + first) / self._weights).argmin())
+            for position in waiting[self._group[waiting] == group].tolist():
+                self.put(position, lane)
 
     def loads_with(self, position: int) -> Floats:
         """What each lane's load would be with one more unit."""
