@@ -21,11 +21,18 @@ def quality_chart(data: Data) -> alt.HConcatChart:
         base = _chart(rows).encode(
             alt.X("optimizer:N", sort=None, title=None), alt.XOffset("metric:N")
         )
-        bars = base.mark_bar().encode(
-            alt.Y("mean:Q", title="0 % best, 100 % worst of the 13", axis=alt.Axis(format="%")),
+        # Where all 13 have nearly one cost, a lower one is far below 0 %: the axis does not follow it.
+        scale = alt.Scale(domain=[-0.5, 1.2])
+        bars = base.mark_bar(clip=True).encode(
+            alt.Y(
+                "mean:Q",
+                title="0 % best, 100 % worst of the 13",
+                axis=alt.Axis(format="%"),
+                scale=scale,
+            ),
             alt.Color("metric:N", title="cost"),
         )
-        lines = base.mark_rule().encode(alt.Y("low:Q"), alt.Y2("high:Q"))
+        lines = base.mark_rule(clip=True).encode(alt.Y("low:Q", scale=scale), alt.Y2("high:Q"))
         panels.append(alt.layer(bars, lines).properties(width=420, height=240, title=title))
     return _framed(data, *panels)
 
@@ -38,7 +45,7 @@ def node_chart(data: Data) -> alt.HConcatChart:
         .encode(
             alt.X("optimizer:N", sort=None, title=None),
             alt.XOffset("node:N"),
-            alt.Y("cost:Q", title="cost of a node", scale=alt.Scale(type="symlog")),
+            alt.Y("cost:Q", title="cost of a node"),
             alt.Color("node:N"),
         )
         .properties(width=640, height=260)
@@ -86,23 +93,33 @@ def time_chart(data: Data) -> alt.HConcatChart:
 
 
 def front_chart(data: Data) -> alt.HConcatChart:
-    """The front as a line, the 13 as points; 1 is wg-tn's total cost and wg-i's max cost."""
+    """The front as a line, the 13 as points; 1 is wg-tn's total cost and wg-i's max cost.
+
+    All of them on the left; on the right those near the front, and its settings.
+    """
+    near = [row for row in data["rows"] if row["total"] < 2 and row["max"] < 2]
+    left = _front_panel(data["rows"], labels=False).properties(title="all optimizers")
+    right = _front_panel(near, labels=True).properties(title="near the front; labels: balance")
+    return _framed(data, left, right)
+
+
+def _front_panel(rows: list[dict[str, object]], labels: bool) -> alt.LayerChart:
     scale = alt.Scale(type="log", nice=False, padding=20)
     x = alt.X("total:Q", scale=scale, title="total cost / that of wg-tn")
     y = alt.Y("max:Q", scale=scale, title="max cost / that of wg-i")
-    ours = _chart([row for row in data["rows"] if row["balance"] is not None])
-    theirs = _chart([row for row in data["rows"] if row["balance"] is None])
+    ours = _chart([row for row in rows if row["balance"] is not None])
+    theirs = _chart([row for row in rows if row["balance"] is None])
     layers = [
         ours.mark_line(point=True, color="#2ca02c").encode(x, y, alt.Order("balance:Q")),
-        ours.mark_text(align="left", dx=6, dy=8, fontSize=9, color="#2ca02c").encode(
-            x, y, alt.Text("balance:N")
-        ),
         theirs.mark_point(filled=True, size=50, color="#1f77b4").encode(x, y),
         theirs.mark_text(align="left", dx=6, dy=-4, fontSize=10).encode(
             x, y, alt.Text("optimizer:N")
         ),
     ]
-    return _framed(data, alt.layer(*layers).properties(width=560, height=400))
+    if labels:
+        text = ours.mark_text(align="left", angle=300, dx=8, fontSize=9, color="#2ca02c")
+        layers.append(text.encode(x, y, alt.Text("balance:N")))
+    return alt.layer(*layers).properties(width=420, height=380)
 
 
 def _chart(rows: list[dict[str, object]]) -> alt.Chart:
@@ -110,6 +127,9 @@ def _chart(rows: list[dict[str, object]]) -> alt.Chart:
 
 
 def _framed(data: Data, *panels: alt.Chart | alt.LayerChart | alt.FacetChart) -> alt.HConcatChart:
+    if "subtitle" in data:
+        title = alt.TitleParams(data["title"], subtitle=data["subtitle"], anchor="start")
+        return alt.hconcat(*panels, title=title)
     settings = data["settings"]
     runs = "run" if len(settings["seeds"]) == 1 else "runs"
     subtitle = f"{settings['configurations']} configurations, {len(settings['seeds'])} {runs} each"

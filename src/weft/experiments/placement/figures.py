@@ -49,7 +49,11 @@ def node_costs(settings: PlacementSettings) -> Data:
         plan = optimizer(demand, settings.seeds[0])
         for node, cost in enumerate(plan.node_costs.tolist()):
             rows.append({"optimizer": name, "node": node + 1, "cost": cost})
-    return _data("fig3", settings, rows)
+    subtitle = (
+        f"{FIGURE_3.queries} queries, rate {FIGURE_3.rate}, slides up to {FIGURE_3.largest_slide}, skew "
+        f"{FIGURE_3.skew}, overlap up to {FIGURE_3.largest_overlap}, seed {settings.seeds[0]}"
+    )
+    return _data("fig3", settings, rows) | {"subtitle": subtitle}
 
 
 def wins(settings: PlacementSettings, experiments: Sequence[Experiment]) -> Data:

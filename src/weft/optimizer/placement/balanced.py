@@ -11,8 +11,8 @@ wg-i and tries at random: an item, or all items of an edge set, to another tree 
 node; two items exchanged; two trees merged; a tree split. A change that does not pay is kept with a chance that
 falls as the search goes on. Since only few nodes have the largest load, the search sees a smooth stand-in, the
 norm (Σ loadᵖ)^(1/p) with p = 32; what it returns is compared with its starts by the true sum above, so no plan is
-worse than both wg-tn and wg-i by that sum. Above a balance of 1/2 the search goes through 1/2 first: with max cost
-alone nearly all changes look alike.
+worse than both wg-tn and wg-i by that sum. Above a balance of 1/2 the search goes through 1/2 first, above 0.8
+through that, too: with max cost alone nearly all changes look alike.
 
 Preconditions: none. Weights are the nodes' capacities. Deterministic for a seed.
 Time: about a microsecond for a trial, 20 where the edge sets of a tree change; `TRIALS_PER_ITEM` trials for each
@@ -39,6 +39,7 @@ POWER = 32
 _FEWEST_TRIALS = 20_000
 _HOT, _COLD = 1e-3, 1e-5
 """How much worse, relatively, a change may be and still be kept one time in e: at first, at last."""
+_ON_THE_WAY = (0.5, 0.8)
 _HOT_ITEMS = 0.25
 """With few items one of them is a larger share, and the search starts hotter: at this, divided by the items."""
 _MOST_MERGED = 512
@@ -68,7 +69,7 @@ def balanced(
         starts.insert(0, wg_tn(demand, seed))
     plan = best = min(starts, key=lambda start: weighed(start, balance))
     trials = max(_FEWEST_TRIALS, trials_per_item * demand.items)
-    for aim in (balance,) if balance <= 0.5 else (0.5, balance):
+    for aim in (*(aim for aim in _ON_THE_WAY if aim < balance), balance):
         plan = annealed(demand, plan, aim, seed, trials)
         best = min(best, plan, key=lambda plan: weighed(plan, balance))
     return best
