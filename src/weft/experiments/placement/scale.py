@@ -31,6 +31,7 @@ TITLE = "Planning many queries on many lanes: seconds, memory and balance"
 BALANCE = 0.9
 """The slowest lane is what a step waits for."""
 RATE = 100.0
+TRIALS_PER_ITEM = 100
 DAY = 86_400
 STREAMS = 20
 
@@ -90,7 +91,7 @@ def run(how: str, queries: int, lanes: int) -> ScaleRun:
     given = streams(queries)
     started = time.perf_counter()
     if how.startswith("by class"):
-        plan = planned(given, lanes, balance=BALANCE)
+        plan = planned(given, lanes, balance=BALANCE, trials_per_item=TRIALS_PER_ITEM)
     else:
         plan = _by_stream(given, lanes, PAPERS[how.removeprefix("by stream, ")])
     largest, mean = plan.max_cost, float(plan.loads.mean())
