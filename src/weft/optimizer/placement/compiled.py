@@ -2,7 +2,9 @@
 
 All loops are in this one file, since numba keeps compiled code by the file of the loop alone and
 would not notice a change in another. Inputs are arrays; `edges.edge_atoms` says what atoms, families and chances
-are, `tree_rates` and `annealing` call these loops and say what they are for.
+are; `growing_trees`, `placement`, `papers.to_nodes` and `balanced` call these loops and say what they are for.
+Letters stand for numbers throughout: i, j items, a, b trees, n, m their nodes, e edge sets, f families, g atoms, k
+whatever a short loop runs over.
 """
 
 from __future__ import annotations

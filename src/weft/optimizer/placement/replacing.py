@@ -30,6 +30,8 @@ from weft.optimizer.placement.placement import Placement, placement
 LEAST_GAIN = 0.001
 """A move must lower the sum by this share."""
 _MOST_MOVES_SHARE = 0.05
+_NODES_LOOKED_AT = 4
+"""Queries leave the most loaded nodes: to move others lowers the sum by less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,7 @@ class Replacement:
 
     placement: Placement
     moved: tuple[str, ...]
-    """Queries that stayed on a kept node's number before and are elsewhere now, without those of lost nodes."""
+    """Queries that were on a kept node and are on another one now."""
     homeless: tuple[str, ...]
     """Queries of nodes that are lost."""
     new: tuple[str, ...]
@@ -169,10 +171,10 @@ class _Places:
         return True
 
     def _candidates(self) -> Integers:
-        """One item of each tree, edge set and size on the most and least loaded nodes is enough."""
+        """Items of the most loaded nodes; of equal ones in a tree one is enough."""
         demand, trees = self._demand, self.trees
         node = trees.node_of[trees.tree_of]
-        order = np.argsort(-trees.loads, kind="stable")[:4]
+        order = np.argsort(-trees.loads, kind="stable")[:_NODES_LOOKED_AT]
         items = np.flatnonzero(np.isin(node, order))
         keys = np.stack([trees.tree_of[items], demand.edge_set[items]])
         _, first = np.unique(

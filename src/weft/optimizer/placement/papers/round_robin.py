@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weft.optimizer.edges.edge_atoms import Integers
 from weft.optimizer.placement.demand import Demand
 from weft.optimizer.placement.placement import Placement, placement
 
@@ -35,22 +36,17 @@ def wg_rr(demand: Demand, seed: int = 1) -> Placement:
     trees_before = (visit + 1) // 2
     woven = visit % 2 == 1
     local = np.where(woven, _turns(int(visit[-1]) + 1)[visit], trees_before)
-    return placement("wg-rr", demand, node + demand.nodes * local, _nodes_of(demand, trees_before))
+    trees = demand.nodes * (int(trees_before[-1]) + 1)
+    nodes = np.arange(trees) % demand.nodes
+    return placement("wg-rr", demand, node + demand.nodes * local, nodes)
 
 
-def _turns(visits: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _turns(visits: int) -> Integers:
     """Which of its trees a node weaves into at each visit: they are taken in turn, as they are added."""
     turns = np.zeros(visits, dtype=np.int64)
     following = 0
     for visit in range(1, visits, 2):
         trees = (visit + 1) // 2
         turns[visit] = following % trees
-        following = turns[visit] + 1
+        following = int(turns[visit]) + 1
     return turns
-
-
-def _nodes_of(
-    demand: Demand, trees_before: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    trees = demand.nodes * (int(trees_before[-1]) + 1)
-    return np.arange(trees) % demand.nodes
