@@ -103,7 +103,7 @@ def front_chart(data: Data) -> alt.HConcatChart:
     return _framed(data, left, right)
 
 
-def _front_panel(rows: list[dict[str, object]], labels: bool) -> alt.LayerChart:
+def _front_panel(rows: list[dict[str, object]], labels: bool) -> alt.LayerChart | alt.FacetChart:
     scale = alt.Scale(type="log", nice=False, padding=20)
     x = alt.X("total:Q", scale=scale, title="total cost / that of wg-tn")
     y = alt.Y("max:Q", scale=scale, title="max cost / that of wg-i")
