@@ -1,6 +1,7 @@
 """One configuration with one seed: every optimizer's costs and time.
 
-A time is that of the optimizer with the costs of its plan, from a workload whose atoms of time are known; making
+A time is CPU time (nothing here waits, and other work on the machine does not count) of the optimizer with the costs
+of its plan, from a workload whose atoms of time are known; making
 these, once for all optimizers, is timed apart. Compiled loops are loaded before the first time is taken, and Python's garbage
 collector waits, as in `timeit`: it would charge a plan of microseconds with the objects of all libraries.
 """
@@ -51,9 +52,9 @@ def experiment(settings: PlacementSettings, configuration: Configuration, seed: 
     """Place one workload with every optimizer, under both readings."""
     load_compiled()
     workload = configuration.workload(seed)
-    started = time.perf_counter()
+    started = time.process_time()
     edge_atoms(workload)
-    preparation = time.perf_counter() - started
+    preparation = time.process_time() - started
     outcomes: list[Outcome] = []
     for reading in READINGS:
         make = partial(
@@ -93,10 +94,10 @@ def _outcome(
 ) -> Outcome:
     gc.disable()
     try:
-        started = time.perf_counter()
+        started = time.process_time()
         plan = optimizer(make(), seed)
         total, largest = plan.total_cost, plan.max_cost
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
     finally:
         gc.enable()
     return Outcome(name, reading, balance, total, largest, seconds)
