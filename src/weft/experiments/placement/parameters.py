@@ -99,7 +99,7 @@ class PlacementSettings:
 FULL = PlacementSettings(
     configurations=tuple(configurations()),
     seeds=(1, 2, 3),
-    balances=(0.0, 0.25, 0.5, 0.75, 1.0),
+    balances=(0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0),
     front_seeds=(1,),
     processes=None,
 )
