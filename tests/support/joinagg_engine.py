@@ -4,7 +4,7 @@ the engine of windows and Spark would publish them. What counts is told by brute
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,6 +53,9 @@ class _Lease:
 
     def check(self) -> None:
         pass
+
+    def guarded(self, put: Callable[[], None]) -> None:
+        put()
 
 
 @dataclass

@@ -32,6 +32,7 @@ COMMANDS = {
     "tree": "weft.cli.papers.tree:tree",
     "qep": "weft.cli.papers.qep:qep",
     "doctor": "weft.cli.doctor:doctor",
+    "package": "weft.cli.package:package",
     "demo": "weft.cli.demo.command:main",
     "bench": "weft.cli.bench:bench",
     "reproduce": "weft.cli.papers.reproduce:reproduce",

@@ -80,7 +80,14 @@ class Weft:
             bookkeeping.planned,
         )
         self._supervisor = Supervisor(
-            spark, self._storage, self._registry, assembly, bookkeeping, self._log, self._lock
+            spark,
+            self._storage,
+            self._registry,
+            assembly,
+            bookkeeping,
+            self._log,
+            self._lock,
+            self._settings,
         )
         self._inspection = Inspection(
             self._registry, self._catalog, self._settings, self._log, assembly.choices
