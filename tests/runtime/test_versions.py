@@ -76,8 +76,9 @@ def run(steps: list[tuple[list[Query], Apart, list[Row]]]) -> list[Result]:
             new.append({**entry, "lane": None, "rows": table.num_rows, "max_end": max(ends)})
         files = [*(last.state if last else ()), *new]
         opened, read = OpenState().read(log, files)
-        state = opened.with_rows(program, read)
-        woven = weave(program, state.states, state.encoders, Step(before, now, ansi=False))
+        step = Step(before, now, ansi=False)
+        state, due = opened.with_rows(program, read).due(program, step)
+        woven = weave(program, due, state.encoders, step)
         for tables in woven.families.values():
             for row in pa.concat_tables(tables).to_pylist():
                 end = row["c1"].second * 1_000_000 + row["c1"].microsecond

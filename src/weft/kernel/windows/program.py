@@ -30,6 +30,7 @@ from weft.algebra.query import Query
 from weft.algebra.scalar import Expression, Scalar, is_native
 from weft.algebra.types import SqlType
 from weft.kernel.fragments.members import Members, SignatureIndexes
+from weft.kernel.windows.due import WindowSet
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,10 @@ class Pool:
     def indexes(self) -> SignatureIndexes:
         return SignatureIndexes(self.members)
 
+    @cached_property
+    def windows(self) -> WindowSet:
+        return WindowSet(query.window for query in self.queries)
+
 
 @dataclass(frozen=True)
 class GroupProgram:
@@ -123,6 +128,15 @@ class Program:
     pools: Mapping[str, Pool]
     readers: Mapping[str, tuple[Query, ...]]
     """The queries that read each node, retired ones included."""
+
+    @cached_property
+    def windows(self) -> Mapping[str, WindowSet]:
+        """The windows that read each node, of nodes that have readers."""
+        return {
+            node: WindowSet(query.window for query in queries)
+            for node, queries in self.readers.items()
+            if queries
+        }
 
     def families(self) -> dict[str, tuple[SqlType, ...]]:
         return {shape.family: shape.types for group in self.groups for shape in group.shapes}

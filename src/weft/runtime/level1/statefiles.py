@@ -25,7 +25,6 @@ from weft.kernel.fragments.state import (
     signature_column,
 )
 from weft.kernel.windows.program import Program
-from weft.kernel.windows.weave import needed_horizon
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1.combining import combine_sql
@@ -76,9 +75,8 @@ def describe(log: StreamLog, name: str, node: str, version: int, lane: int | Non
 def horizons(program: Program, watermark: int, previous: dict[str, int]) -> dict[str, int]:
     """By node, the time up to which no open window needs its fragments. This time never falls."""
     return {
-        name: max(needed_horizon(queries, watermark), previous.get(name, -(1 << 62)))
-        for name, queries in program.readers.items()
-        if queries
+        name: max(windows.horizon(watermark), previous.get(name, -(1 << 62)))
+        for name, windows in program.windows.items()
     }
 
 

@@ -106,8 +106,9 @@ def _run_lane(work: LaneWork, lane: Lane) -> Iterator[Output]:
     if pairs:
         yield "late", pairs
     opened, old = opened.read(log, work.files, lane)
-    state = opened.with_rows(program, old).with_rows(program, new)
-    woven = weave(program, state.states, state.encoders, Step(work.before, work.now, work.ansi))
+    step = Step(work.before, work.now, work.ansi)
+    state, due = opened.with_rows(program, old).with_rows(program, new).due(program, step)
+    woven = weave(program, due, state.encoders, step)
     yield "operations", counted_operations(program, new, woven)
     sink = ResultStore(work.results_root, work.owner)
     for name, tables in woven.families.items():

@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from weft.algebra.plan import Node, base_of, node_id
 from weft.kernel.columns.side_by_side import side_by_side
-from weft.kernel.fragments.coalesce import coalesced
-from weft.kernel.fragments.state import BUCKET, EMPTY, Encoders, NodeState, Shards, load
+from weft.kernel.fragments.slots import NO_SLOTS, Slots
+from weft.kernel.fragments.state import BUCKET, Encoders, NodeState, Shards, load
 from weft.kernel.windows.intercede import pool_fragments
 from weft.kernel.windows.program import Program
-from weft.kernel.windows.weave import needed_horizon
+from weft.kernel.windows.weave import Step
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 
-_COALESCE_ABOVE = 4096
+_FEW_KEYS = 4096
 
 
 @dataclass(frozen=True)
@@ -44,27 +44,21 @@ class Lane:
 
 @dataclass(frozen=True)
 class OpenState:
-    """Open fragments by pool, and encoders by the keys of nodes. `coalesced_rows` holds the sizes of
-    pools after they were last coalesced."""
+    """Open fragments by pool, and encoders by the keys of nodes."""
 
-    states: Mapping[str, NodeState] = field(default_factory=dict)
+    pools: Mapping[str, Slots] = field(default_factory=dict)
     encoders: Mapping[str, Encoders] = field(default_factory=dict)
-    coalesced_rows: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(state.nbytes for state in self.states.values())
 
     @property
     def crowded(self) -> bool:
         """Whether most encoded keys have no open fragment any more, so that loading again saves memory."""
         return any(
-            len(encoders.keys) > max(_COALESCE_ABOVE, 4 * self._open_rows(name))
+            len(encoders.keys) > max(_FEW_KEYS, 4 * self._open_rows(name))
             for name, encoders in self.encoders.items()
         )
 
     def _open_rows(self, base: str) -> int:
-        sizes = (len(state) for name, state in self.states.items() if base_of(name) == base)
+        sizes = (len(slots) for name, slots in self.pools.items() if base_of(name) == base)
         return max(sizes, default=0)
 
     def read(
@@ -98,32 +92,32 @@ class OpenState:
 
     def with_rows(self, program: Program, new: Mapping[str, Sequence[Shards]]) -> OpenState:
         """This state with new shards of nodes, as fragments of the pools that read them."""
-        states = dict(self.states)
-        rows = dict(self.coalesced_rows)
+        pools = dict(self.pools)
         for name, pool in program.pools.items():
-            merged = states.get(name, EMPTY)
+            slots = pools.get(name, NO_SLOTS)
             for shards in new.get(pool.node, ()):
                 encoder = self.encoders[shards.node.base].keys
-                merged = merged.merged(pool_fragments(shards, pool, encoder))
-            if len(merged) > max(_COALESCE_ABOVE, 2 * rows.get(name, 0)):
-                merged = coalesced(merged)
-                rows[name] = len(merged)
-            states[name] = merged
-        return replace(self, states=states, coalesced_rows=rows)
+                slots = slots.added(pool_fragments(shards, pool, encoder))
+            pools[name] = slots
+        return replace(self, pools=pools)
+
+    def due(self, program: Program, step: Step) -> tuple[OpenState, dict[str, NodeState]]:
+        """The fragments of each pool that due windows may need, and this state after they were read."""
+        pools = dict(self.pools)
+        states: dict[str, NodeState] = {}
+        for name, pool in program.pools.items():
+            span = pool.windows.span(step.before, step.now)
+            if span is not None:
+                pools[name], states[name] = pools.get(name, NO_SLOTS).read(*span)
+        return replace(self, pools=pools), states
 
     def after(self, program: Program, watermark: int) -> OpenState:
         """This state without what no open window needs."""
-        states: dict[str, NodeState] = {}
+        pools: dict[str, Slots] = {}
         for name, pool in program.pools.items():
-            horizon = needed_horizon(pool.queries, watermark)
-            state = self.states.get(name, EMPTY).expired(horizon)
-            states[name] = state.narrowed(pool.partials)
-        rows = {
-            name: min(count, max(len(states[name]), 1))
-            for name, count in self.coalesced_rows.items()
-            if name in states
-        }
-        return replace(self, states=states, coalesced_rows=rows)
+            slots = self.pools.get(name, NO_SLOTS).expired(pool.windows.horizon(watermark))
+            pools[name] = slots.narrowed(pool.partials)
+        return replace(self, pools=pools)
 
 
 def _tables(log: StreamLog, files: Sequence[Entry], lane: Lane | None) -> list[pa.Table]:

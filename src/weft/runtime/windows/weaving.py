@@ -65,8 +65,8 @@ def weave_here(
     """Run the kernel on the driver, on state that stays in memory between steps."""
     opened, new = opened.read(log, derived.new_files)
     counted = late(program, new, opened.encoders, step.before)
-    state = opened.with_rows(program, new)
-    woven = weave(program, state.states, state.encoders, step)
+    state, due = opened.with_rows(program, new).due(program, step)
+    woven = weave(program, due, state.encoders, step)
     operations = counted_operations(program, new, woven)
     operations["level1"] += _passed_on(log, program, derived)
     return WindowOutcome(
