@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class Slot:
         borders = np.searchsorted(pieces, np.arange(len(untils) + 1))
         parts = [
             self.settled.select(order[low:high])
-            for low, high in zip(borders[:-1], borders[1:], strict=True)
+            for low, high in pairwise(borders.tolist())
         ]
         return tuple(
             Slot(until, part, (), len(part)) for until, part in zip(untils, parts, strict=True)

@@ -205,11 +205,16 @@ class Shards:
         return Shards(self.node, self.rows.select(positions), signature)
 
 
-def load(tables: Sequence[pa.Table], node: Node, encoders: Encoders) -> Shards:
-    """The rows of state files that `node` wrote."""
+def columns_of(node: Node) -> list[str]:
+    """The columns of a node's state files that hold its fragments."""
     names = [FRAGMENT_END, ROW_COUNT, *(key_column(i) for i in range(len(node.keys)))]
     names += [signature_column(i) for i in range(node.signature.columns)]
-    names += [partial.name for partial in carried(node)]
+    return names + [partial.name for partial in carried(node)]
+
+
+def load(tables: Sequence[pa.Table], node: Node, encoders: Encoders) -> Shards:
+    """The rows of state files that `node` wrote."""
+    names = columns_of(node)
     table = pa.concat_tables(
         [table.select(names) for table in tables], promote_options="permissive"
     )

@@ -12,7 +12,7 @@ are computed together, so that the work per batch grows with windows and shapes,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weft.algebra.aggregate import Aggregate
@@ -128,6 +128,13 @@ class Program:
     pools: Mapping[str, Pool]
     readers: Mapping[str, tuple[Query, ...]]
     """The queries that read each node, retired ones included."""
+
+    def only(self, groups: Iterable[int]) -> Program:
+        """The program of some groups, by their places, with the pools that they read."""
+        chosen = tuple(self.groups[place] for place in groups)
+        names = {name for group in chosen for name in _pools_of(group.pools, group.shapes)}
+        pools = {name: pool for name, pool in self.pools.items() if name in names}
+        return replace(self, groups=chosen, pools=pools)
 
     @cached_property
     def windows(self) -> Mapping[str, WindowSet]:

@@ -7,39 +7,20 @@ is committed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-import pyarrow as pa
 
 from weft.algebra.plan import Node, base_of, node_id
 from weft.kernel.columns.side_by_side import side_by_side
 from weft.kernel.fragments.slots import NO_SLOTS, Slots
-from weft.kernel.fragments.state import BUCKET, Encoders, NodeState, Shards, load
+from weft.kernel.fragments.state import Encoders, NodeState, Shards, columns_of, load
 from weft.kernel.windows.intercede import pool_fragments
 from weft.kernel.windows.program import Program
 from weft.kernel.windows.weave import Step
-from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.level1.tiles import Extract, StateFile
 
 _FEW_KEYS = 4096
-
-
-@dataclass(frozen=True)
-class Lane:
-    """One of `count` shares of the key buckets."""
-
-    index: int
-    count: int
-
-    def owns(self, entry: Entry) -> bool:
-        return entry["lane"] is None or entry["lane"] == self.index
-
-    def rows(self, table: pa.Table, entry: Entry) -> pa.Table:
-        """The lane's rows of a file, which may hold those of all lanes."""
-        if entry["lane"] is not None:
-            return table
-        return table.filter(table.column(BUCKET).to_numpy() % self.count == self.index)
 
 
 @dataclass(frozen=True)
@@ -62,27 +43,37 @@ class OpenState:
         return max(sizes, default=0)
 
     def read(
-        self, log: StreamLog, files: Iterable[Entry], lane: Lane | None = None
+        self,
+        log: StreamLog,
+        files: Iterable[StateFile],
+        extracts: Callable[[str], Extract | None] = lambda node: Extract(),
     ) -> tuple[OpenState, dict[str, list[Shards]]]:
-        """This state with encoders that hold the keys of these files, and the files' shards by node."""
+        """This state with encoders that hold the keys of these files, and the files' shards by node:
+        those of the extract for the node, if there is one."""
         encoders = dict(self.encoders)
-        entries: dict[tuple[int, str], list[Entry]] = {}
-        for entry in files:
-            if lane is None or lane.owns(entry):
-                entries.setdefault((entry["version"], entry["node"]), []).append(entry)
-        nodes = [log.plan(version).node_by_id[name] for version, name in entries]
-        parts_by_group: dict[str, list[tuple[Node, list[Entry]]]] = {}
-        for node, node_files in zip(nodes, entries.values(), strict=True):
+        by_node: dict[tuple[int, str], list[StateFile]] = {}
+        for file in files:
+            extract = extracts(file.entry["node"])
+            if extract is not None and extract.may_hold(file.entry):
+                by_node.setdefault((file.entry["version"], file.entry["node"]), []).append(file)
+        nodes = [log.plan(version).node_by_id[name] for version, name in by_node]
+        parts_by_group: dict[str, list[tuple[Node, list[StateFile]]]] = {}
+        for node, node_files in zip(nodes, by_node.values(), strict=True):
             if node.base not in encoders:
                 encoders[node.base] = _encoders(node, encoders)
             parts_by_group.setdefault(encoders[node.base].group, []).append((node, node_files))
 
-        def load_parts(parts: list[tuple[Node, list[Entry]]]) -> list[Shards]:
+        def load_parts(parts: list[tuple[Node, list[StateFile]]]) -> list[Shards]:
             """The shards of nodes that share encoders, loaded one after the other."""
-            return [
-                load(_tables(log, node_files, lane), node, encoders[node.base])
-                for node, node_files in parts
-            ]
+            loaded: list[Shards] = []
+            for node, node_files in parts:
+                extract = extracts(node.id)
+                assert extract is not None, "files without an extract are left out"
+                columns = columns_of(node)
+                tables = [t for file in node_files for t in file.read(extract, columns)]
+                if tables:
+                    loaded.append(load(tables, node, encoders[node.base]))
+            return loaded
 
         shards_by_node: dict[str, list[Shards]] = {}
         for loaded in side_by_side(load_parts, parts_by_group.values()):
@@ -118,13 +109,6 @@ class OpenState:
             slots = self.pools.get(name, NO_SLOTS).expired(pool.windows.horizon(watermark))
             pools[name] = slots.narrowed(pool.partials)
         return replace(self, pools=pools)
-
-
-def _tables(log: StreamLog, files: Sequence[Entry], lane: Lane | None) -> list[pa.Table]:
-    tables = [log.storage.read_table(entry["name"]) for entry in files]
-    if lane is None:
-        return tables
-    return [lane.rows(table, entry) for table, entry in zip(tables, files, strict=True)]
 
 
 def _encoders(node: Node, encoders_by_keys: Mapping[str, Encoders]) -> Encoders:
