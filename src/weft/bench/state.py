@@ -130,7 +130,12 @@ def store(folder: Path, fragments: int, options: StateOptions) -> Path:
 
 
 def of_weft(
-    spark: SparkSession, folder: Path, fragments: int, kernel: Any, options: StateOptions, work: Path
+    spark: SparkSession,
+    folder: Path,
+    fragments: int,
+    kernel: Any,
+    options: StateOptions,
+    work: Path,
 ) -> Steps:
     """The steps of weft, with its kernel on the driver or in lanes."""
     w = weft.Weft(
@@ -244,7 +249,7 @@ def _python_workers(root: int) -> list[int]:
 
 
 def run(
-    options: StateOptions = StateOptions(),
+    options: StateOptions,
     only: Sequence[str] | None = None,
     work: Path | None = None,
     say: Say = lambda _: None,
@@ -315,7 +320,7 @@ def main(json: bool = False, only: Sequence[str] | None = None, work: Path | Non
     def say(line: str) -> None:
         progress.print(line, style="dim", highlight=False)
 
-    report = run(only=only, work=work, say=say)
+    report = run(StateOptions(), only, work, say)
     if json:
         print(report.to_json())
     else:

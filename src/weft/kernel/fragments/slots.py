@@ -81,10 +81,7 @@ class Slot:
         untils = [*times[last].tolist(), self.until]
         order, pieces = ordered(np.searchsorted(times[last], self.settled.ends))
         borders = np.searchsorted(pieces, np.arange(len(untils) + 1))
-        parts = [
-            self.settled.select(order[low:high])
-            for low, high in pairwise(borders.tolist())
-        ]
+        parts = [self.settled.select(order[low:high]) for low, high in pairwise(borders.tolist())]
         return tuple(
             Slot(until, part, (), len(part)) for until, part in zip(untils, parts, strict=True)
         )

@@ -44,8 +44,10 @@ class WindowOutcome:
     state: OpenState | None = None
     derived: Derived = field(default_factory=Derived)
     written: list[Entry] = field(default_factory=list)
-    lane_seconds: Mapping[int, float] = field(default_factory=dict)
-    """How long each lane took, if the kernel ran in lanes."""
+    lane_costs: Sequence[float] = ()
+    """What each lane was predicted to cost, if the kernel ran in lanes."""
+    lane_seconds: Sequence[float] = ()
+    """How long each of them took."""
 
     @property
     def rows(self) -> int:
@@ -168,7 +170,8 @@ def weave_in_lanes(
         lane_outcome.late,
         {**operations, "level3": lane_outcome.operations},
         derived=derived,
-        lane_seconds=lane_outcome.seconds,
+        lane_costs=placement.costs,
+        lane_seconds=[lane_outcome.seconds.get(lane, 0.0) for lane in range(len(placement.costs))],
     )
     if store is not None:
         outcome.written = [{**entry, "root": store.place} for entry in lane_outcome.results]
