@@ -17,7 +17,7 @@ import os
 import statistics
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +83,7 @@ class Steps:
     fragments: int
     seconds: tuple[float, ...]
     results: int
-    details: dict[str, float]
+    details: Mapping[str, float]
 
     @property
     def median(self) -> float:
