@@ -23,6 +23,9 @@ from weft.kernel.columns.sorting import ordered
 _HALF = 32
 _GROWTH = 4
 _LEAST_ROOM = 64
+_MANY = 1 << 20
+"""From so many rows on, distinct values are found by sorting: a hash table is slow where its
+entries leave the processor's caches."""
 _MOST_BYTES = 1 << 30
 """Arrow's strings in one array are less than twice as many bytes."""
 
@@ -82,9 +85,13 @@ class _Integers:
         return self._count
 
     def encode(self, numbers: Array) -> Array:
-        distinct, local = factorized(numbers)
+        if len(numbers) < _MANY:
+            distinct, local = factorized(numbers)
+            missing = ordered(distinct)[0]  # ascending: searches come by the same places again
+        else:
+            distinct, local = np.unique(numbers, return_inverse=True)
+            missing = np.arange(len(distinct))
         codes = np.empty(len(distinct), np.int64)
-        missing = ordered(distinct)[0]  # ascending: searches come by the same places again
         for values, of_values in self._runs:
             wanted = distinct[missing]
             places = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
