@@ -37,8 +37,7 @@ from weft.runtime.level1.fragments import BUCKETS
 from weft.runtime.level1.tiles import StateFile, write_tiles
 from weft.runtime.planning.versions import next_plan, updated_versions
 from weft.runtime.sinks.store import ResultStore
-from weft.runtime.windows import lanes as lanes_module
-from weft.runtime.windows.lanes import LaneWork
+from weft.runtime.windows.lanes import LaneWork, run_here
 from weft.runtime.windows.openstate import OpenState
 from weft.runtime.windows.placement import Unit, largest_first, placed
 
@@ -174,7 +173,7 @@ class Steps:
         tables: list[pa.Table] = []
         tardy: dict[str, int] = {}
         for lane in range(lanes):
-            for kind, body in lanes_module._Lane(work, lane).run():
+            for kind, body in run_here(work, lane):
                 if kind == "result":
                     table = self.store.storage.read_table(body["name"])
                     tables.append(table.drop_columns(["batch"]))

@@ -35,6 +35,7 @@ from weft.bench.measuring.report import Comparison, Report, number, render
 from weft.bench.measuring.scratch import fresh
 from weft.bench.measuring.session import machine, session
 from weft.bench.measuring.turns import Say
+from weft.bench.state_kernel import KernelSteps, measure
 
 MINUTE = 60_000_000
 RANGE = 60
@@ -43,7 +44,7 @@ BEGINNING = 28_000_000 * MINUTE
 NEWEST = 20
 """The rows of a step lie in this many newest minutes."""
 TARGET = 3.0
-PARTS = ("driver", "lanes", "plain-spark")
+PARTS = ("kernel", "driver", "lanes", "plain-spark")
 SQL = """SELECT key, window.start AS start, COUNT(*) AS n, SUM(value) AS total, MAX(value) AS most
     FROM events GROUP BY window(ts, '1 hour', '1 minute'), key"""
 _SCHEMA = "ts timestamp, key bigint, value bigint"
@@ -255,13 +256,30 @@ def run(
     say: Say = lambda _: None,
 ) -> Report:
     """Measure and report."""
+    parts = tuple(only or PARTS)
+    alone = {
+        fragments: measure(fragments, options.per_minute, options.step_rows, options.steps)
+        for fragments in options.open_fragments
+        if "kernel" in parts
+    }
+    for fragments, steps_alone in alone.items():
+        say(f"kernel alone, {number(fragments)} open: {steps_alone}")
+    if parts == ("kernel",):
+        return Report(
+            title="weft bench state",
+            machine=machine(),
+            settings={"rows per step": options.step_rows, "steps": options.steps},
+            comparisons=tuple(_of_kernel(alone)),
+        )
     spark = session("weft bench state")
     measured: dict[tuple[str, int], Steps] = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = work or Path(scratch)
         for fragments in options.open_fragments:
             stream = store(folder / "events", fragments, options)
-            for part in only or PARTS:
+            for part in parts:
+                if part == "kernel":
+                    continue
                 if part == "plain-spark":
                     if fragments > options.plain_most:
                         continue
@@ -281,9 +299,25 @@ def run(
             "steps": options.steps,
             "warm-up steps": options.warm_steps,
         },
-        comparisons=tuple(_comparisons(measured, options)),
+        comparisons=(*_of_kernel(alone), *_comparisons(measured, options)),
         measurements=tuple(s.measurement(options.step_rows) for s in measured.values()),
     )
+
+
+def _of_kernel(alone: Mapping[int, KernelSteps]) -> Iterator[Comparison]:
+    """The processor's time of the kernel beside the least and the most open fragments."""
+    for fragments in list(alone)[1:]:
+        small, large = alone[min(alone)], alone[fragments]
+        for where in ("driver", "lane"):
+            before, after = getattr(small, where), getattr(large, where)
+            yield Comparison(
+                f"kernel alone, {where}: {number(fragments)} / {number(min(alone))} open",
+                f"{1000 * after:.0f} ms",
+                f"{1000 * before:.0f} ms",
+                after / before,
+                "at most",
+                TARGET,
+            )
 
 
 def _comparisons(

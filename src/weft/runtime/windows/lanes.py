@@ -119,6 +119,11 @@ def _run_task(payload: str, number: int) -> Iterator[Output]:
     return _Lane(LaneWork(**{**body, "shares": shares}), number).run()
 
 
+def run_here(work: LaneWork, number: int) -> list[Output]:
+    """What a lane gives, computed in this process: for tests and benchmarks."""
+    return list(_Lane(work, number).run())
+
+
 @lru_cache(maxsize=8)
 def _program(
     checkpoint: str, stream: str, version: int, checksum: int
