@@ -19,7 +19,7 @@ def run_with(spark: SparkSession, folder: Path, **settings: int) -> weft.Weft:
     w = weft.Weft(own, folder / "checkpoint", kernel="lanes", **settings)
     frame = source.parquet(str(folder / "input"))
     w.add_stream("s", frame, time="ts", watermark=f"{DELAY // SECOND} second")
-    if not w.queries():
+    if not w.queries:
         w.register("sliding", SQL)
     w.start(availableNow=True).awaitTermination()
     return w
