@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.algebra.joinagg.sets import set_of
@@ -16,6 +16,7 @@ from weft.catalog.store import Catalog
 from weft.errors import CatalogError
 from weft.explain import AggregationView, Explanation, FallbackNote, explain
 from weft.explain.aggregations import sharing
+from weft.kernel.windows.program import compile_program
 from weft.optimizer.gtweave import share
 from weft.optimizer.network.index import ScanIndex
 from weft.optimizer.network.options import Options
@@ -30,6 +31,7 @@ from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.queries.registry import Registry
 from weft.runtime.rows.engine import row_settings
 from weft.runtime.settings import Settings
+from weft.runtime.windows.placement import placed
 from weft.stats import StreamStatistics
 
 
@@ -43,8 +45,10 @@ class Inspection:
         settings: Settings,
         log: Callable[[str], StreamLog],
         choices: Choices,
+        lanes: int,
     ) -> None:
         self._registry, self._catalog = registry, catalog
+        self._lanes = lanes
         self._settings, self._log = settings, log
         self._choices = choices
 
@@ -140,7 +144,16 @@ class Inspection:
         shared = [plan for plan in plans if plan.queries]
         explanation = explain(shared, notes, only=query, network=self.network())
         explanation = explanation.with_aggregations(self.aggregations())
+        explanation = explanation.with_lanes(self._lane_costs(shared))
         return explanation.with_statistics({stream: self.statistics(stream) for stream in streams})
+
+    def _lane_costs(self, plans: Sequence[SharedPlan]) -> dict[str, Sequence[float]]:
+        """By stream whose steps run in lanes, or did last, what each lane will cost."""
+        return {
+            plan.stream.name: placed(compile_program(plan), self._lanes).costs
+            for plan in plans
+            if self._settings.kernel == "lanes" or "lane_costs" in self.counted(plan.stream.name)
+        }
 
     def _require(self, stream: str) -> None:
         if stream not in self._registry.sources:

@@ -90,7 +90,12 @@ class Weft:
             self._settings,
         )
         self._inspection = Inspection(
-            self._registry, self._catalog, self._settings, self._log, assembly.choices
+            self._registry,
+            self._catalog,
+            self._settings,
+            self._log,
+            assembly.choices,
+            self._identity.lanes,
         )
         self._reader = ResultReader(spark, self._storage, self._registry, self._log)
         self._sink: Sink = ResultStore()
