@@ -50,6 +50,17 @@ class Published:
     sequence: int
     entry: Entry
 
+    @staticmethod
+    def kept(entry: Entry) -> Published:
+        """A file of history, to be read like one that was published."""
+        return Published(entry["relation"], entry["oldest"][entry["relation"]], entry)
+
+    @property
+    def with_step(self) -> Entry:
+        """The file with the step that its rows came with, unless they say so themselves."""
+        kept = "oldest" in self.entry
+        return self.entry if kept else {**self.entry, "sequence": self.sequence}
+
     def retained(self, watermark_before: int) -> Entry:
         """How a commit names the file as history: joins have admitted the rows above a watermark."""
         return {
@@ -62,11 +73,12 @@ class Published:
 
 
 def delta(storage: Storage, files: Sequence[Published]) -> dict[str, pa.Table]:
-    """The rows of files by relation, with the step they came with."""
+    """The rows of files by relation, with the step they came with; of history, those that joins have
+    admitted."""
     by_relation: dict[str, list[pa.Table]] = {}
     for file in files:
-        entry = {**file.entry, "sequence": file.sequence}
-        by_relation.setdefault(file.relation, []).append(_rows(storage, entry))
+        rows = _admitted_rows(storage, file.with_step)
+        by_relation.setdefault(file.relation, []).append(rows)
     return {relation: _together(tables) for relation, tables in by_relation.items()}
 
 
