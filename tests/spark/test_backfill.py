@@ -3,6 +3,7 @@ added, and of all rows since."""
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.crash.simulated import dying
 from tests.spark.test_network import QUERIES, Streams, _comparable, running, some_rows
 from tests.support.harness import session
 
@@ -129,3 +131,29 @@ def test_backfill_is_for_filters_and_joins(streams: Held) -> None:
         ):
             with pytest.raises(SqlError, match="backfill is for filters and joins"):
                 w.register("q", sql, backfill=True)
+
+
+def in_network() -> bool:
+    return threading.current_thread().name == "weft-@network"
+
+
+@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+def test_crashes_while_history_is_shown(streams: Held, kernel: str) -> None:
+    """At every failpoint of the step, one after the other: every row is shown once."""
+    some = {name: ADDED[name] for name in ("filter", "chain_again", "distinct", "exists")}
+    with streams.open(kernel=kernel, lanes=2) as w:
+        streams.register(w, KEEPERS)
+        streams.add("t", some_rows(0, 30))
+        streams.add("u", some_rows(0, 20, shift=2))
+        w.start(availableNow=True).awaitTermination()
+        streams.backfill(w, some)
+    failpoints = ["after_plan", "after_intent", "after_read", "after_results", "before_commit"]
+    failpoints += ["after_stage"] if kernel == "lanes" else []
+    for failpoint in [*failpoints, "after_commit"]:
+        with dying(failpoint, when=in_network) as crash, pytest.raises(weft.RunError):
+            streams.open(kernel=kernel, lanes=2).start(availableNow=True).awaitTermination()
+        assert crash.crashed
+    with streams.open(kernel=kernel, lanes=2) as w:
+        streams.add("u", some_rows(20, 30, shift=2))
+        w.start(availableNow=True).awaitTermination()
+        assert streams.check(w, some) > 20
