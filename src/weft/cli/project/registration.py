@@ -15,9 +15,7 @@ from pathlib import Path
 
 import typer
 
-from weft.algebra.network.bounds import warning
-from weft.algebra.network.derived import DerivedQuery
-from weft.algebra.network.sets import NetworkQuery, backfilled
+from weft.algebra.network.sets import backfilled
 from weft.catalog.store import ACTIVE, QueryRecord, check_name
 from weft.cli.completing import Folder, query_names
 from weft.cli.output import Verbose
@@ -36,7 +34,7 @@ from weft.cli.project.queries import (
 )
 from weft.cli.project.recorded import recorded
 from weft.cli.project.session import watched_session
-from weft.cli.project.unaided import bound_unaided
+from weft.cli.project.unaided import bound_unaided, detail_of
 from weft.errors import CatalogError, ProjectError
 from weft.runtime.api.handle import QueryHandle
 from weft.sql import statements
@@ -74,9 +72,7 @@ def register(
         if bound is not None and backfill:
             bound = backfilled(bound)
     if record is not None and bound is not None:
-        detail = warning(bound, record.schemas()) if isinstance(bound, NetworkQuery) else ""
-        if isinstance(bound, DerivedQuery):
-            detail = f"over {bound.derived.described}"
+        detail = detail_of(bound, record.schemas())
         with _written(project, name, sql, existing, record.live):
             record.catalog.add_query(name, sql, ACTIVE, detail, backfill=backfill)
     else:

@@ -71,8 +71,8 @@ FULL = ArgusSettings(
 
 QUICK = ArgusSettings(
     scales=(
-        Scale("fed", 8_000, 1_000, 2, (8, 32), 8_000, 2),
-        Scale("med", 8_000, 1_000, 2, (8, 16), 4_000, 2),
+        Scale("fed", 8_000, 1_000, 2, (8, 32)),
+        Scale("med", 8_000, 1_000, 2, (8, 16)),
     ),
     direct_queries=4,
 )
