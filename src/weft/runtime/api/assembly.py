@@ -153,7 +153,7 @@ class Assembly:
         stepper = self._stepper(log, engine, around, publisher)
 
         def backfill_is_due() -> bool:
-            return bool(waiting(self._registry.network(publisher.names), stepper.last))
+            return bool(waiting(self._registry.backfilled, stepper.last))
 
         return Follower(
             stepper, most_unconsumed=self._settings.most_unconsumed, due=backfill_is_due

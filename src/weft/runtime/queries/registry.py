@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 from pyspark.errors import PySparkException
@@ -67,6 +68,10 @@ class _Running:
     """By derived stream: the join that is published for all queries over it."""
     idle: tuple[str, ...]
     """The ids of the live queries that do not run."""
+
+    @cached_property
+    def backfilled(self) -> tuple[NetworkQuery, ...]:
+        return tuple(query for query in self.joins if query.backfill)
 
 
 class Registry:
@@ -296,6 +301,11 @@ class Registry:
     def derived(self) -> tuple[str, ...]:
         """The derived streams that queries read."""
         return tuple(self._running().derived)
+
+    @property
+    def backfilled(self) -> tuple[NetworkQuery, ...]:
+        """The filters and joins that see what history held when they were added."""
+        return self._running().backfilled
 
     def aggregations(self) -> tuple[AggregationJoin, ...]:
         """The aggregation joins."""
