@@ -57,8 +57,8 @@ class DriverComputing:
         if shown.failures:
             raise StepFailed(shown.failures)
         files = HistoryFiles(self._log, work.name, attempt, program, intent.tables)
-        written = [files.joined(join, rows) for join, rows in outcome.joined.items()]
-        written += [files.shown(memory, rows) for memory, rows in shown.shown.items()]
+        with work.timed("write"):
+            written = files.all_of(outcome.joined, shown.shown)
         published = [
             published_file(self._log, f"{work.name}-{attempt}", name, "part-0", tables)
             for name, tables in shown.derived.items()
