@@ -61,10 +61,10 @@ FULL = ArgusSettings(
             fed.INCREMENT,
             10,
             (100, 300, 500, FED_QUERIES),
-            fed.HISTORY // 3,
+            fed.HISTORY // 6,
             3,
         ),
-        Scale("med", med.HISTORY, med.INCREMENT, 10, (100, 300, MED_QUERIES), med.HISTORY // 6, 3),
+        Scale("med", med.HISTORY, med.INCREMENT, 10, (100, 300, MED_QUERIES), med.HISTORY // 12, 3),
     ),
     direct_queries=96,
 )
