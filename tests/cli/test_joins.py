@@ -120,10 +120,11 @@ def test_a_query_that_keeps_rows_for_ever_is_told_of(ran: Path, spark: SparkSess
     assert "network: 3 queries" in weft("explain", ran).stdout
 
 
-def test_a_query_with_backfill_sees_what_history_holds(ran: Path, tmp_path: Path) -> None:
+def test_a_query_with_backfill_sees_what_history_holds(tmp_path: Path, spark: SparkSession) -> None:
     """It is registered without Spark, and its file says so, too."""
-    folder, file = tmp_path / "project", tmp_path / "again.sql"
-    shutil.copytree(ran, folder)
+    folder, file = project(tmp_path, far=FAR), tmp_path / "again.txt"
+    put_bids(folder)
+    assert weft("run", folder, "--available-now").exit_code == 0
     file.write_text(PER_MINUTE)
     refused = weft("register", folder, "again", file, "--backfill")
     assert refused.exit_code == 1 and "[BAD_BACKFILL]" in refused.stderr
@@ -132,7 +133,7 @@ def test_a_query_with_backfill_sees_what_history_holds(ran: Path, tmp_path: Path
     assert (folder / "queries" / "again.sql").read_text().startswith("-- backfill\n")
     assert weft("run", folder, "--available-now").exit_code == 0
     rows = json.loads(weft("results", folder, "again", "--json").stdout)
-    assert sorted(tuple(row.values()) for row in rows) == in_duckdb(ran, NEAR)
+    assert sorted(tuple(row.values()) for row in rows) == in_duckdb(folder, NEAR)
     assert "joins of its own" in weft("explain", folder, "--query", "again").stdout
 
 
