@@ -147,8 +147,10 @@ def test_crashes_while_history_is_shown(streams: Held, kernel: str) -> None:
         streams.add("u", some_rows(0, 20, shift=2))
         w.start(availableNow=True).awaitTermination()
         streams.backfill(w, some)
-    failpoints = ["after_plan", "after_intent", "after_read", "after_results", "before_commit"]
-    failpoints += ["after_stage"] if kernel == "lanes" else []
+    if kernel == "lanes":
+        failpoints = ["after_stage", "before_commit"]
+    else:
+        failpoints = ["after_plan", "after_intent", "after_read", "after_results", "before_commit"]
     for failpoint in [*failpoints, "after_commit"]:
         with dying(failpoint, when=in_network) as crash, pytest.raises(weft.RunError):
             streams.open(kernel=kernel, lanes=2).start(availableNow=True).awaitTermination()
