@@ -53,6 +53,8 @@ class ArgusSettings:
         return asdict(self)
 
 
+# Of Med a sixth of the paper's history: among 600,000 stays the large categories find so many groups of cases
+# that loading the history alone takes a minute for each of the networks.
 FULL = ArgusSettings(
     scales=(
         Scale(
@@ -64,7 +66,15 @@ FULL = ArgusSettings(
             fed.HISTORY // 6,
             3,
         ),
-        Scale("med", med.HISTORY, med.INCREMENT, 10, (100, 300, MED_QUERIES), med.HISTORY // 12, 3),
+        Scale(
+            "med",
+            med.HISTORY // 6,
+            med.INCREMENT,
+            10,
+            (100, 300, MED_QUERIES),
+            med.HISTORY // 12,
+            3,
+        ),
     ),
     direct_queries=96,
 )
