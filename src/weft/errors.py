@@ -35,6 +35,7 @@ MESSAGES: dict[str, str] = {
     "NO_AGGREGATE": "windows in brackets are for joins that aggregate; add an aggregate such as count(*), or "
     "GROUP BY, or write the windows as conditions on event times",
     "BAD_EVERY": "{detail}",
+    "BAD_BACKFILL": "backfill is for filters and joins: {detail}",
     "BAD_EMIT": "emit is 'full' or 'changes', and belongs to aggregation joins: {detail}",
     "BAD_TIME": "the window must be over the stream's event time '{time}', not {found}",
     "UNSUPPORTED": "{detail}",

@@ -36,6 +36,7 @@ from weft.runtime.joinagg.choices import Choices
 from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
 from weft.runtime.joinagg.engine import JoinAggEngine
 from weft.runtime.joinagg.publication import LateRowsPublication, PanesPublication
+from weft.runtime.network.backfill import waiting
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.network.engine import NetworkEngine
 from weft.runtime.network.lanes.computing import Lanes, on_spark
@@ -150,7 +151,13 @@ class Assembly:
         lanes = Lanes(self._identity.lanes, self._settings, around.sink, on_spark)
         engine = NetworkEngine(log, self._log, queries, planner, around.tables, lanes)
         stepper = self._stepper(log, engine, around, publisher)
-        return Follower(stepper, most_unconsumed=self._settings.most_unconsumed)
+
+        def backfill_is_due() -> bool:
+            return bool(waiting(self._registry.backfilled, stepper.last))
+
+        return Follower(
+            stepper, most_unconsumed=self._settings.most_unconsumed, due=backfill_is_due
+        )
 
     def aggregations(self, around: Shared) -> Follower:
         """The follower of aggregation joins, before it follows any stream."""

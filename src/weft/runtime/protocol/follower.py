@@ -92,10 +92,15 @@ class Follower:
     """Takes steps over what its input logs have published."""
 
     def __init__(
-        self, stepper: Stepper, inputs: Sequence[InputLog] = (), most_unconsumed: int = 0
+        self,
+        stepper: Stepper,
+        inputs: Sequence[InputLog] = (),
+        most_unconsumed: int = 0,
+        due: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`due`: whether it has something to do though nothing is published."""
         self._stepper, self._inputs = stepper, tuple(inputs)
-        self._most_unconsumed = most_unconsumed
+        self._most_unconsumed, self._due = most_unconsumed, due
 
     def add_input(self, source: InputLog) -> None:
         """Follow one more log. A step under way goes on with those it began with."""
@@ -144,8 +149,10 @@ class Follower:
 
     @property
     def behind(self) -> bool:
-        """Whether there is something to consume."""
-        return not self.resting and any(self._new_position(source) for source in self._in_use)
+        """Whether there is something to consume, or to do without."""
+        if self.resting:
+            return False
+        return any(self._new_position(source) for source in self._in_use) or self._due()
 
     @property
     def waiting(self) -> bool:
