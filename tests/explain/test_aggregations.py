@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.support.joinagg import query_of
 
+from weft.algebra.joinagg.sources import source_of
 from weft.algebra.joinagg.windows import InputWindow
 from weft.explain import AggregationView, explain
 from weft.explain.aggregations import sharing
@@ -16,6 +17,20 @@ from weft.optimizer.joinagg.weft_cost import InputLoad, JoinLoad, choose_plan
 SECOND = 1_000_000
 MANY = InputLoad(rows=50_000, new_rows=1000, keys=50, entries=600, new_entries=50)
 FEW = InputLoad(rows=50, new_rows=1, keys=50, entries=50, new_entries=1)
+
+
+def test_an_input_that_a_finer_set_serves_says_so() -> None:
+    windows = [InputWindow("sliding", 30 * SECOND), InputWindow("landmark")]
+    query = replace(query_of(windows, [None], ["count"], {0}), step=10 * SECOND)
+    finer = source_of(query, 0)
+    inputs = tuple(replace(e, attributes=e.attributes[:1]) for e in query.inputs)
+    coarse = replace(query, inputs=inputs)
+    choice = choose_plan(JoinLoad((MANY, FEW), {(0, 1): 50.0}), (True, True))
+    view = AggregationView(coarse, (True, True), choice, ((), ()), finer=(finer, None))
+    explanation = explain([], []).with_aggregations([view])
+    assert "early: panes of 10 s by (j) from the set by (j, g)" in str(explanation)
+    (join,) = explanation.to_json()["aggregation_joins"]
+    assert [entry["finer_set"] for entry in join["inputs"]] == [["j", "g"], None]
 
 
 def test_the_plan_its_cost_the_others_and_who_shares() -> None:

@@ -4,7 +4,7 @@ the engine of windows and Spark would publish them. What counts is told by brute
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ from tests.support.joinagg import Row, entries, lifted_rows, rounded
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
+from weft.algebra.joinagg.serving import Pays, providers
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.query import Field, StreamSchema
@@ -116,6 +117,8 @@ class Stream:
             return []
         partials = list(source.partials(schema(self.name)))
         kept = entries(due, None, partials)
+        chosen = {a.name: kept.columns[a.name] for a in source.attributes}
+        object.__setattr__(kept, "columns", chosen)
         ends = np.array([(row[0] // source.pane + 1) * source.pane for row in due], np.int64)
         object.__setattr__(kept, "first", ends)
         object.__setattr__(kept, "last", ends)
@@ -215,6 +218,9 @@ class EngineRun:
         self.failed: dict[str, str] = {}
         self.following: dict[str, tuple[bool, ...]] = {}
         """What queries are switching to."""
+        self.pays: Pays = lambda finer, source: finer.attributes == source.attributes
+        """Whether a finer set serves a coarser one."""
+        self.served_by: dict[str, Source] = {}
         self._session = session(ansi)
         self.restart()
 
@@ -262,6 +268,12 @@ class EngineRun:
     def settle(self, query: AggregationJoin) -> None:
         self.early[query.id] = self.following.pop(query.id)
 
+    def provider(self, source: Source) -> Source | None:
+        return self.served_by.get(source.id)
+
+    def keep_sets(self, needed: Collection[str]) -> None:
+        self.served_by = {name: self.served_by[name] for name in self.served_by if name in needed}
+
     def add_stream(self, name: str) -> None:
         self.streams[name] = Stream(name, self.log(name))
         self.follower.add_input(self._input(self.streams[name]))
@@ -276,7 +288,10 @@ class EngineRun:
                     for plan in self.plans(query):
                         if plan is not None:
                             kinds[plan[slot]][source.id] = source
-        early, late = ([*kinds[kind].values()] for kind in (True, False))
+        wanted, late = ([*kinds[kind].values()] for kind in (True, False))
+        chosen = providers(wanted, self.served_by, self.pays)
+        self.served_by |= chosen
+        early = list({provider.id: provider for provider in chosen.values()}.values())
         self.streams[name].step(rows, watermark, early, late)
 
     def advance(self) -> bool:

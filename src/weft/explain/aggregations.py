@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.algebra.joinagg.query import AggregationInput, AggregationJoin
-from weft.algebra.joinagg.sources import source_of
+from weft.algebra.joinagg.sources import Source, source_of
 from weft.explain.paragraph import item
 from weft.explain.wording import counted, duration, figure, some
 from weft.optimizer.joinagg.choice import Choice
@@ -30,6 +30,8 @@ class AggregationView:
     """Whether a setting chose the plan."""
     held: tuple[int | None, ...] = ()
     """By input: the entries that are kept for it after the last step."""
+    finer: tuple[Source | None, ...] = ()
+    """By input: the finer set that serves it."""
 
     @property
     def cost(self) -> float | None:
@@ -83,11 +85,18 @@ def _input_text(view: AggregationView, slot: int, entry: AggregationInput) -> st
         how = f"early: panes of {pane} by ({keys})"
     else:
         how = f"late: rows with ({keys})"
+    finer = view.finer[slot] if view.finer else None
+    if finer is not None:
+        how += f" from the set by ({', '.join(a.name for a in finer.attributes)})"
     text = f"{entry.relation}{_window_text(entry)}, {how}"
     if view.shared_with[slot]:
         text += f", shared with {some(view.shared_with[slot], _NAMES)}"
     held = view.held[slot] if view.held else None
     return text if held is None else f"{text}; {counted(held, 'entry', 'entries')} kept"
+
+
+def _attributes(source: Source | None) -> list[str] | None:
+    return None if source is None else [attribute.name for attribute in source.attributes]
 
 
 def _window_text(entry: AggregationInput) -> str:
@@ -125,6 +134,7 @@ def aggregation_document(view: AggregationView) -> dict[str, Any]:
                 "source": source_of(query, slot).id,
                 "attributes": [attribute.name for attribute in entry.attributes],
                 "shared_with": list(view.shared_with[slot]),
+                "finer_set": _attributes(view.finer[slot] if view.finer else None),
                 "entries": view.held[slot] if view.held else None,
             }
             for slot, entry in enumerate(query.inputs)

@@ -64,6 +64,13 @@ class Panes:
         parts = [part.kept for part in (self, *others) if len(part)]
         return replace(self, kept=Entries.together(parts)) if parts else self
 
+    def coarser(self, source: Source, partials: Sequence[Partial]) -> Panes:
+        """The panes of a source with fewer attributes and partials: entries of equal ones are added up."""
+        kept = replace(
+            self.kept, columns={a.name: self.kept.columns[a.name] for a in source.attributes}
+        )
+        return replace(self, kept=kept.combined(partials))
+
     def entries(self, window: InputWindow, step: int) -> Entries:
         """The entries with the instants at which they count."""
         first, last = instants_of(window, self.ends, step)

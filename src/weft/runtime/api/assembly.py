@@ -324,8 +324,13 @@ class Assembly:
         publisher: Publisher | None = None,
     ) -> Stepper:
         outlet = SinkOutlet(around.sink, self._settings, self._identity.owner)
-        hooks = Hooks(self._registry.quarantine, self._planned, around.run.report)
+        hooks = Hooks(self._quarantine, self._planned, around.run.report)
         return Stepper(log, engine, around.lease, outlet, hooks, publisher)
+
+    def _quarantine(self, query_id: str, error: str) -> None:
+        """Take a query out of the run. A published set is for the sources that it serves."""
+        for name in self.choices.serving.served_by(query_id) or [query_id]:
+            self._registry.quarantine(name, error)
 
     def _at_a_step(self, queries: Callable[[], QueriesT]) -> Callable[[], QueriesT]:
         """The registered queries as they are when a step begins."""

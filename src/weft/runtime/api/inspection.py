@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.algebra.joinagg.sets import set_of
-from weft.algebra.joinagg.sources import source_of
+from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.numbered import numbered, numbered_name, source_name
@@ -84,6 +84,10 @@ class Inspection:
         plans = {query.id: self._choices.planned(query) for query in queries}
         shared = sharing(queries, plans)
         entries = self.counted(AGGREGATIONS_LOG).get("entries", {})
+        finer: dict[str, Source] = {}
+        for stream in self._registry.sources:
+            served = self._choices.served(queries, stream)
+            finer |= {name: by for name, by in served.items() if by.id != name}
         return [
             AggregationView(
                 query,
@@ -93,6 +97,10 @@ class Inspection:
                 self._choices.forced,
                 tuple(
                     entries.get(f"{'panes' if early else 'rows'}/{source_of(query, slot).id}")
+                    for slot, early in enumerate(plans[query.id])
+                ),
+                tuple(
+                    finer.get(source_of(query, slot).id) if early else None
                     for slot, early in enumerate(plans[query.id])
                 ),
             )

@@ -8,7 +8,7 @@ written itself (`statefiles`). A query that fails is left out, and the others go
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from weft.algebra.joinagg.plan import AggregationPlan
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sets import PANES
-from weft.algebra.joinagg.sources import source_of
+from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.network.bits import Bit
 from weft.algebra.query import StreamSchema
 from weft.kernel.failure import QueryFailure
@@ -63,6 +63,8 @@ class Planning(Protocol):
     def plans(self, query: AggregationJoin) -> tuple[Plan, Plan | None]: ...
     def reconsider(self, query: AggregationJoin) -> bool: ...
     def settle(self, query: AggregationJoin) -> None: ...
+    def provider(self, source: Source) -> Source | None: ...
+    def keep_sets(self, needed: Collection[str]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,9 @@ class JoinAggEngine:
         self._kept_panes: dict[Key, Panes] = {}
         """The same after the step under way."""
         self._results: dict[str, QueryResult] = {}
+        self._step_inputs: Inputs | None = None
+        self._sets_of_plan: int | None = None
+        """The plan whose published sets are remembered, and no others."""
 
     @property
     def where(self) -> str:
@@ -186,13 +191,16 @@ class JoinAggEngine:
 
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         files: list[Entry] = []
+        self._step_inputs = None
         before = last.engine["streams"] if last else {}
         served = {name: StreamServed.decoded(body) for name, body in before.items()}
+        finer = self._inputs(intent.plan_version).finer
+        served_by = {name: provider.id for name, provider in finer.items()}
         for relation, position in intent.inputs.items():
             stream = served.setdefault(relation, StreamServed())
             after = last.inputs.get(relation) if last else None
             for step in consumed_steps(self._stream_log(relation), after, position, LATE_ROWS):
-                stream.take(step)
+                stream.take(step, served_by)
                 edition = editions(step).get(LATE_ROWS)
                 files += [
                     statefiles.retained(entry, relation, edition.names if edition else ())
@@ -202,11 +210,18 @@ class JoinAggEngine:
         self._consumed = _Consumed(tuple(files), served)
         work.counted["rows"] = sum(entry["rows"] for entry in files)
 
+    def _inputs(self, plan_version: int) -> Inputs:
+        """The inputs of a plan, as the step that is under way sees them."""
+        if self._step_inputs is None or self._step_inputs.plan.version != plan_version:
+            plan = self._log.aggregations(plan_version)
+            self._step_inputs = Inputs(plan, self._schemas(), self._choices.provider)
+        return self._step_inputs
+
     def compute(
         self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
     ) -> JoinAggOutcome:
         plan = self._log.aggregations(intent.plan_version)
-        inputs = Inputs(plan, self._schemas())
+        inputs = self._inputs(intent.plan_version)
         with work.timed("state"):
             panes = self._with_new(inputs, last)
         evaluator = Evaluator(
@@ -340,7 +355,7 @@ class JoinAggEngine:
     def retain(
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, last: Commit | None
     ) -> Retained:
-        inputs = Inputs(self._log.aggregations(intent.plan_version), self._schemas())
+        inputs = self._inputs(intent.plan_version)
         keeping = Keeping(self._log, work, inputs, intent.watermark, last, outcome)
         kept = keeping.kept(self._consumed.files)
         self._kept_panes = dict(kept.panes)
@@ -408,6 +423,17 @@ class JoinAggEngine:
         queries = self._log.aggregations(intent.plan_version).query_by_id
         for name in outcome.switched:
             self._choices.settle(queries[name])
+        self._forget_sets(intent.plan_version)
+
+    def _forget_sets(self, plan_version: int) -> None:
+        """A set stays what it is for a source as long as the plan has it; of all others nothing is remembered."""
+        if self._sets_of_plan == plan_version:
+            return
+        planned = {source.id for source in self._inputs(plan_version).sources.values()}
+        for query in self._queries():
+            planned |= {source_of(query, slot).id for slot in range(len(query.inputs))}
+        self._choices.keep_sets(planned)
+        self._sets_of_plan = plan_version
 
 
 def _first(query: AggregationJoin, begins: Sequence[int]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,8 +47,14 @@ class Use:
 class Inputs:
     """All inputs of a plan, by what they are made of."""
 
-    def __init__(self, plan: AggregationPlan, schemas: Mapping[str, StreamSchema]) -> None:
+    def __init__(
+        self,
+        plan: AggregationPlan,
+        schemas: Mapping[str, StreamSchema],
+        provider: Callable[[Source], Source | None] = lambda source: None,
+    ) -> None:
         self.plan, self._schemas = plan, schemas
+        self._provider = provider
         self.uses: dict[str, tuple[Use | None, ...]] = {
             query.id: _uses(query, plan.early[query.id]) for query in plan.queries
         }
@@ -75,6 +81,16 @@ class Inputs:
     @cached_property
     def sources(self) -> dict[Key, Source]:
         return {key: uses[0].source for key, uses in self.by_key.items()}
+
+    @cached_property
+    def finer(self) -> dict[str, Source]:
+        """By source of early inputs that a finer set serves: that set."""
+        providers = {
+            source.id: self._provider(source)
+            for (kind, _), source in self.sources.items()
+            if kind == "panes"
+        }
+        return {name: p for name, p in providers.items() if p is not None and p.id != name}
 
     def stream(self, source: Source) -> StreamSchema:
         return self._schemas[source.relation]

@@ -49,7 +49,7 @@ def _panes(storage: Storage, entry: Entry, inputs: Inputs) -> Iterable[tuple[Key
     wanted = [
         (key, source, inputs.stream(source))
         for key, source in inputs.sources.items()
-        if holds(entry, key, source)
+        if holds(entry, key, source, inputs)
     ]
     if not wanted:
         return
@@ -59,25 +59,32 @@ def _panes(storage: Storage, entry: Entry, inputs: Inputs) -> Iterable[tuple[Key
         yield key, of_state(table, source, stream)
         return
     for key, source, stream in wanted:
-        yield key, _of_published(table, entry, source, stream)
+        finer = inputs.finer.get(source.id)
+        yield key, _of_published(table, entry, source, finer, stream)
 
 
-def _of_published(table: pa.Table, entry: Entry, source: Source, stream: StreamSchema) -> Panes:
+def _of_published(
+    table: pa.Table, entry: Entry, source: Source, finer: Source | None, stream: StreamSchema
+) -> Panes:
     if entry["publication"] == PANES:
-        chosen = table.filter(pc.equal(table.column("query"), source.id))
-        return of_set(chosen, source, stream)
+        published = source if finer is None or source.id in entry["sets"] else finer
+        chosen = table.filter(pc.equal(table.column("query"), published.id))
+        panes = of_set(chosen, published, stream)
+        return panes if published is source else panes.coarser(source, source.partials(stream))
     times, before = (single(table.column(name)).to_numpy() for name in (TIME, BEFORE))
     return of_rows(table, times, before, row_columns(source, stream), source, stream)
 
 
-def holds(entry: Entry, key: Key, source: Source) -> bool:
-    """Whether a file may hold something of a source."""
+def holds(entry: Entry, key: Key, source: Source, inputs: Inputs) -> bool:
+    """Whether a file may hold something of a source, or of the finer set that serves it."""
     if "source" in entry:
         return tuple(entry["source"]) == key
     if entry.get("relation") != source.relation:
         return False
-    is_panes = entry["publication"] == PANES
-    return is_panes == (key[0] == "panes") and source.id in entry["sets"]
+    if (entry["publication"] == PANES) != (key[0] == "panes"):
+        return False
+    finer = inputs.finer.get(source.id)
+    return source.id in entry["sets"] or (finer is not None and finer.id in entry["sets"])
 
 
 def _read(storage: Storage, entry: Entry) -> pa.Table:
@@ -93,7 +100,7 @@ def needed(entries: Iterable[Entry], inputs: Inputs, horizons: Mapping[Key, int]
         entry
         for entry in entries
         if any(
-            holds(entry, key, source) and _last_end(entry, source) > horizons[key]
+            holds(entry, key, source, inputs) and _last_end(entry, source) > horizons[key]
             for key, source in inputs.sources.items()
         )
     ]
