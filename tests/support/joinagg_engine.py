@@ -4,7 +4,7 @@ the engine of windows and Spark would publish them. What counts is told by brute
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +21,7 @@ from weft.algebra.joinagg.serving import Pays, providers
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.query import Field, StreamSchema
+from weft.algebra.scalar import Expression
 from weft.kernel.columns import partial_columns
 from weft.kernel.columns.column import to_arrow
 from weft.runtime.checkpoint.commits import Commit, Edition, Entry
@@ -83,7 +84,7 @@ class Stream:
         self.latest = max([*times, *([] if self.latest is None else [self.latest])], default=None)
         folder = f"{self.log.folder('published')}/{sequence:012d}-x"
         published = [entry for s in early for entry in self._panes(s, f"{folder}-{PANES}", before)]
-        if late and rows:
+        if any(selects(source.predicate, row) for source in late for row in rows):
             published.append(self._late_rows(rows, late, f"{folder}-{LATE_ROWS}", before))
         commit = Commit(
             stream=self.name,
@@ -111,7 +112,10 @@ class Stream:
             row
             for row, came in self.arrived
             for end in [(row[0] // source.pane + 1) * source.pane]
-            if came < end and before < end <= self.watermark and end - source.pane >= begin
+            if selects(source.predicate, row)
+            and came < end
+            and before < end <= self.watermark
+            and end - source.pane >= begin
         ]
         if not due:
             return []
@@ -143,6 +147,7 @@ class Stream:
     def _late_rows(
         self, rows: Sequence[Row], late: Sequence[Source], folder: str, before: int
     ) -> Entry:
+        rows = [row for row in rows if any(selects(source.predicate, row) for source in late)]
         columns: dict[str, Any] = {
             TIME: pa.array([row[0] for row in rows], pa.int64()),
             BEFORE: pa.array([before] * len(rows), pa.int64()),
@@ -154,6 +159,13 @@ class Stream:
         bounds = {"first": min(times), "last": max(times)}
         return {**entry, **bounds, "publication": LATE_ROWS}
 
+
+PREDICATES: dict[str, Callable[[Row], bool | None]] = {
+    "(`a` > 0)": lambda row: None if row[3] is None else row[3] > 0,
+    "(`g` = 'x')": lambda row: None if row[2] is None else row[2] == "x",
+    "(`j` >= 0)": lambda row: None if row[1] is None else row[1] >= 0,
+}
+"""Selections as Spark evaluates them."""
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -172,6 +184,9 @@ def row_table(
         made.name: values[attribute.name]
         for made, attribute in zip(names.attributes, source.attributes, strict=True)
     }
+    if names.selected is not None:
+        predicate = PREDICATES[names.selected.sql]
+        columns[names.selected.name] = pa.array([predicate(row) for row in rows], pa.bool_())
     columns |= {
         made.name: lifted[partial.name]
         for made, partial in zip(names.partials, partials, strict=True)
@@ -325,4 +340,12 @@ class EngineRun:
             return self.table_rows[entry.relation]
         pane = entry.window.pane(query.step)
         arrived = self.streams[entry.relation].arrived
-        return [row for row, before in arrived if (row[0] // pane + 1) * pane > before]
+        return [
+            row
+            for row, before in arrived
+            if (row[0] // pane + 1) * pane > before and selects(entry.predicate, row)
+        ]
+
+
+def selects(predicate: Expression | None, row: Row) -> bool:
+    return predicate is None or PREDICATES[predicate.sql](row) is True

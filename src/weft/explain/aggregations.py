@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.algebra.joinagg.query import AggregationInput, AggregationJoin
-from weft.algebra.joinagg.sources import Source, source_of
+from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.explain.paragraph import item
 from weft.explain.wording import counted, duration, figure, some
 from weft.optimizer.joinagg.choice import Choice
@@ -46,7 +46,9 @@ def sharing(
     keys: dict[str, list[tuple[str, bool]]] = {}
     for query in queries:
         for slot in range(len(query.inputs)):
-            key = (source_of(query, slot).id, plans[query.id][slot])
+            source, early = source_of(query, slot), plans[query.id][slot]
+            late_stream = not early and query.inputs[slot].window is not None
+            key = (row_store(source) if late_stream else source.id, early)
             keys.setdefault(query.id, []).append(key)
             readers.setdefault(key, []).append(query.name)
     return {

@@ -64,7 +64,7 @@ WINDOWS = st.sampled_from([SLIDING, LANDMARK, InputWindow("tumbling", 20)])
     ),
     scripts(["s0", "s1"]),
 )
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_coarser_sets_made_of_a_finer_one_equal_duckdb(
     drawn: list[tuple[InputWindow, str, set[int]]], script: list[Action]
 ) -> None:

@@ -38,6 +38,11 @@ class Groups:
     codes: Array
     partials: Mapping[tuple[Slot, str], Stored]
 
+    def only(self, chosen: Array) -> Groups:
+        """Some of the groups."""
+        taken = {key: partial_columns.take(of, chosen) for key, of in self.partials.items()}
+        return Groups(self.instants[chosen], self.codes[chosen], taken)
+
 
 @dataclass
 class Grouping:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.algebra.joinagg.sets import set_of
-from weft.algebra.joinagg.sources import Source, source_of
+from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.numbered import numbered, numbered_name, source_name
@@ -96,7 +96,7 @@ class Inspection:
                 shared[query.id],
                 self._choices.forced,
                 tuple(
-                    entries.get(f"{'panes' if early else 'rows'}/{source_of(query, slot).id}")
+                    entries.get(_kept_as(source_of(query, slot), early=early))
                     for slot, early in enumerate(plans[query.id])
                 ),
                 tuple(
@@ -154,3 +154,8 @@ class Inspection:
         if stream not in self._registry.sources:
             known = ", ".join(self._registry.sources) or "none"
             raise CatalogError("UNKNOWN_STREAM", name=stream, known=known)
+
+
+def _kept_as(source: Source, *, early: bool) -> str:
+    """Under which name the metrics count the entries of an input."""
+    return f"panes/{source.id}" if early else f"rows/{row_store(source)}"

@@ -21,8 +21,8 @@ from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.network.bits import Bit
 from weft.algebra.query import StreamSchema
-from weft.kernel.failure import QueryFailure
-from weft.kernel.joinagg.instants import Due, first_complete
+from weft.errors import CheckpointError
+from weft.kernel.joinagg.instants import first_complete
 from weft.kernel.joinagg.panes import Panes, no_panes
 from weft.kernel.windows.program import family
 from weft.optimizer.joinagg.plans import Plan
@@ -38,6 +38,8 @@ from weft.runtime.checkpoint.commits import (
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg import statefiles
 from weft.runtime.joinagg.inputs import Inputs, Use
+from weft.runtime.joinagg.joining import Kept as KeptEntries
+from weft.runtime.joinagg.joining import Ready
 from weft.runtime.joinagg.keeping import Keeping, Kept, horizons_of
 from weft.runtime.joinagg.publication import LATE_ROWS
 from weft.runtime.joinagg.results import Evaluator, QueryResult
@@ -85,6 +87,8 @@ class JoinAggOutcome:
     complete: Mapping[str, int]
     landmarks: Mapping[str, Mapping[str, int]]
     instants: int
+    joins: int = 0
+    """How many physical joins it took."""
     switched: tuple[str, ...] = ()
     """The queries that have switched to another plan."""
     written: Sequence[Entry] = ()
@@ -224,47 +228,41 @@ class JoinAggEngine:
         inputs = self._inputs(intent.plan_version)
         with work.timed("state"):
             panes = self._with_new(inputs, last)
+        kept = KeptEntries(panes, intent.watermark)
         evaluator = Evaluator(
             work.spark,
             self._schemas(),
             {name: self._tables.rows(version) for name, version in intent.tables.items()},
+            kept,
             intent.settings["ansi"].lower() == "true",
         )
         landmarks = self._landmarks(inputs, last)
         horizons, known = horizons_of(last), last.engine["complete"] if last else {}
-        results: dict[str, QueryResult] = {}
+        before = {
+            query.id: replace(self._results.get(query.id, QueryResult()), rows=(), instants=0)
+            for query in plan.queries
+        }
         complete: dict[str, int] = {}
-        failures: dict[str, QueryFailure] = {}
         switched: list[str] = []
+        ready: list[Ready] = []
+        for query in plan.queries:
+            next_instant = intent.watermark_before // query.step * query.step + query.step
+            uses, early = inputs.uses[query.id], plan.early[query.id]
+            landmarks_of = landmarks.get(query.id, {})
+            if query.id in inputs.following:
+                following = self._begins(inputs.following[query.id], landmarks_of, horizons)
+                if following is not None and _first(query, following) <= next_instant:
+                    uses, early = inputs.following[query.id], plan.following[query.id]
+                    switched.append(query.id)
+            begins = self._begins(uses, landmarks_of, horizons)
+            if begins is None:
+                continue
+            first = _first(query, begins)
+            complete[query.id] = known.get(query.id, first) if first <= next_instant else first
+            ready.append(Ready(query, early, uses, tuple(begins), first))
         with work.timed("kernel"):
-            for query in plan.queries:
-                earlier = self._results.get(query.id, QueryResult())
-                results[query.id] = earlier = replace(earlier, rows=(), instants=0)
-                next_instant = intent.watermark_before // query.step * query.step + query.step
-                uses, early = inputs.uses[query.id], plan.early[query.id]
-                landmarks_of = landmarks.get(query.id, {})
-                if query.id in inputs.following:
-                    following = self._begins(inputs.following[query.id], landmarks_of, horizons)
-                    if following is not None and _first(query, following) <= next_instant:
-                        uses, early = inputs.following[query.id], plan.following[query.id]
-                        switched.append(query.id)
-                begins = self._begins(uses, landmarks_of, horizons)
-                if begins is None:
-                    continue
-                first = _first(query, begins)
-                complete[query.id] = known.get(query.id, first) if first <= next_instant else first
-                streams = {
-                    use.slot: panes[use.key]
-                    .between(begins[use.slot], intent.watermark)
-                    .entries(use.window, query.step)
-                    for use in uses
-                    if use is not None
-                }
-                due = Due(intent.watermark_before, intent.watermark, query.step)
-                try:
-                    results[query.id] = evaluator.result(query, early, streams, due, first, earlier)
-                except QueryFailure as failure:
-                    failures[query.id] = failure
+            found, failures, joins = evaluator.results(ready, before, intent.watermark_before)
+        results = {**before, **found}
         if failures:
             raise StepFailed(failures)
         families: dict[str, list[pa.Table]] = {}
@@ -274,7 +272,7 @@ class JoinAggEngine:
                 families.setdefault(name, []).extend(result.rows)
         instants = sum(result.instants for result in results.values())
         return JoinAggOutcome(
-            families, panes, results, complete, landmarks, instants, tuple(switched)
+            families, panes, results, complete, landmarks, instants, joins, tuple(switched)
         )
 
     def _with_new(self, inputs: Inputs, last: Commit | None) -> dict[Key, Panes]:
@@ -286,8 +284,11 @@ class JoinAggEngine:
             self._panes = state
         new = statefiles.panes_in(storage, self._consumed.files, inputs)
         return {
-            key: state[key].after(horizons.get(key, ALWAYS)).together(new.get(key, ()))
-            for key in inputs.sources
+            key: state[key]
+            .having(source, source.partials(inputs.stream(source)))
+            .after(horizons.get(key, ALWAYS))
+            .together(new.get(key, ()))
+            for key, source in inputs.sources.items()
         }
 
     def _restored(self, inputs: Inputs, last: Commit | None) -> dict[Key, Panes]:
@@ -295,6 +296,10 @@ class JoinAggEngine:
         storage, horizons = self._log.storage, horizons_of(last)
         live = last.live if last else {}
         entries = [entry for kind in (STATE, RETAINED) for entry in live.get(kind, ())]
+        for entry in entries:
+            if entry.get("source", ("panes", ""))[0] == "rows" and entry["source"][1][0] != "@":
+                detail = "an earlier version of weft wrote it in another form"
+                raise CheckpointError("DAMAGED", path=entry["name"], detail=detail)
         results = [entry for entry in entries if "result_of" in entry]
         found = statefiles.panes_in(
             storage, [entry for entry in entries if "result_of" not in entry], inputs
@@ -350,7 +355,7 @@ class JoinAggEngine:
 
     def _served(self, use: Use) -> int | None:
         stream = self._consumed.served.get(use.source.relation)
-        return None if stream is None else stream.begins.get(use.key)
+        return None if stream is None else stream.begins.get(use.served_key)
 
     def retain(
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, last: Commit | None
@@ -369,7 +374,8 @@ class JoinAggEngine:
             "mark": intent.watermark,
             "latest": None,
             "streams": {
-                name: stream.used(inputs.by_key).encoded() for name, stream in served.items()
+                name: stream.used({use.served_key for use in inputs}).encoded()
+                for name, stream in served.items()
             },
             "horizons": [[*key, end] for key, end in keeping.horizons.items()],
             "landmarks": outcome.landmarks,
@@ -405,6 +411,7 @@ class JoinAggEngine:
             "rows": before.get("rows", 0) + work.count("rows"),
             "results": before.get("results", 0) + outcome.rows,
             "instants": before.get("instants", 0) + outcome.instants,
+            "joins": before.get("joins", 0) + outcome.joins,
             "seconds": before.get("seconds", 0.0) + time.perf_counter() - work.started,
             "entries": {"/".join(key): len(held) for key, held in panes.items()},
             "entry_bytes": sum(held.nbytes for held in panes.values()),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -13,19 +14,19 @@ from pyspark.sql import functions as F
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sources import source_of, time_of
-from weft.algebra.partial import Partial
 from weft.algebra.query import StreamSchema
 from weft.algebra.scalar import to_sql
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.joinagg.entries import Entries
-from weft.kernel.joinagg.evaluation import Side, evaluated
 from weft.kernel.joinagg.instants import Due, first_filled
 from weft.kernel.joinagg.panes import of_table
 from weft.kernel.joinagg.showing import changes, full, key_columns, projected, shown_columns
+from weft.kernel.joinagg.together import Member, Side, evaluated_together
 from weft.kernel.windows.results import family_schema
 from weft.runtime.frames import failure_of, frame_of
+from weft.runtime.joinagg.joining import Kept, Ready, joined_together
 from weft.runtime.quiet import quiet_sql_errors
 
 _AT_ONCE = 256
@@ -43,6 +44,24 @@ class QueryResult:
     instants: int = 0
 
 
+@dataclass
+class _Shown:
+    """What a query has shown so far."""
+
+    last: pa.Table | None
+    rows: list[pa.Table] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A query with the instants that it shows in the step."""
+
+    ready: Ready
+    before: QueryResult
+    started: int
+    instants: Array
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """Evaluates queries over the entries of their inputs."""
@@ -50,39 +69,44 @@ class Evaluator:
     spark: SparkSession
     schemas: Mapping[str, StreamSchema]
     tables: Mapping[str, pa.Table]
+    kept: Kept
     ansi: bool
 
-    def result(
-        self,
-        query: AggregationJoin,
-        early: Sequence[bool],
-        streams: Mapping[int, Entries],
-        due: Due,
-        first: int,
-        before: QueryResult,
-    ) -> QueryResult:
-        """The result at the instants of a step, from the instant `first` on. `streams` are the entries of its
-        streams by slot."""
+    def results(
+        self, ready: Sequence[Ready], before: Mapping[str, QueryResult], since: int
+    ) -> tuple[dict[str, QueryResult], dict[str, QueryFailure], int]:
+        """The results of queries at the instants of a step, which begins after the time `since`; those that
+        failed; and how many joins it took."""
+        results: dict[str, QueryResult] = {}
+        failures: dict[str, QueryFailure] = {}
+        planned: dict[str, _Planned] = {}
+        for one in ready:
+            plan = self._planned(one, before[one.query.id], since)
+            if plan is None:
+                results[one.query.id] = before[one.query.id]
+            else:
+                planned[one.query.id] = plan
+        groups = joined_together([plan.ready for plan in planned.values()], self.kept)
+        for group in groups:
+            self._evaluate([planned[one.query.id] for one in group], results, failures)
+        return results, failures, len(groups)
+
+    def _planned(self, one: Ready, before: QueryResult, since: int) -> _Planned | None:
+        """None: no input had anything yet."""
+        query = one.query
+        due = Due(since, self.kept.watermark, query.step)
+        entries = [
+            self.kept.entries(use, one.begins[slot])
+            for slot, use in enumerate(one.uses)
+            if use is not None
+        ]
         started = before.started
         if started is None:
-            started = first_filled(list(streams.values()), due.now)
+            started = first_filled(entries, due.now)
         if started is None:
-            return before
-        instants = self._instants(query, list(streams.values()), due, max(first, started), before)
-        sides, partials = self._sides(query, early, streams)
-        shown: list[pa.Table] = []
-        last = before.last
-        for place in range(0, len(instants), _AT_ONCE):
-            chosen = instants[place : place + _AT_ONCE]
-            groups = evaluated(query, sides, partials, chosen, ansi=self.ansi)
-            results = self._projected(query, groups)
-            if query.changes:
-                rows, last = changes(query, last, results, chosen)
-            else:
-                rows = full(query, results)
-            if rows.num_rows:
-                shown.append(_labelled(query, rows))
-        return QueryResult(tuple(shown), last, started, len(instants))
+            return None
+        instants = self._instants(query, entries, due, max(one.first, started), before)
+        return _Planned(one, before, started, instants)
 
     def _instants(
         self,
@@ -98,25 +122,83 @@ class Evaluator:
             return due.changing(sides, first, shown=shown)
         return due.filled(sides, first) if query.keys else due.every(first)
 
-    def _sides(
-        self, query: AggregationJoin, early: Sequence[bool], streams: Mapping[int, Entries]
-    ) -> tuple[list[Side], list[tuple[Partial, ...]]]:
-        sides = []
-        for slot, entry in enumerate(query.inputs):
-            source = source_of(query, slot)
-            stream = self.schemas[entry.relation] if entry.window is not None else None
-            entries = streams.get(slot)
-            if entries is None:
-                rows = self.tables[entry.relation]
-                entries = of_table(rows, row_columns(source, None), source)
-            is_table = entry.window is None
-            sides.append(Side(entries, early[slot], source.partials(stream), is_table))
-        lifted = []
+    def _evaluate(
+        self,
+        group: Sequence[_Planned],
+        results: dict[str, QueryResult],
+        failures: dict[str, QueryFailure],
+    ) -> None:
+        """One physical join."""
+        sides = self._sides([plan.ready for plan in group])
+        selections = zip(*(plan.ready.selections for plan in group), strict=True)
+        mixed = [slot for slot, names in enumerate(selections) if len(set(names)) > 1]
+        of_all = np.unique(np.concatenate([plan.instants for plan in group]))
+        shown = {plan.ready.query.id: _Shown(plan.before.last) for plan in group}
+        for place in range(0, len(of_all), _AT_ONCE):
+            chosen = of_all[place : place + _AT_ONCE]
+            running = [plan for plan in group if plan.ready.query.id not in failures]
+            members = [self._member(plan, chosen, mixed) for plan in running]
+            tables = evaluated_together(members, sides, chosen, ansi=self.ansi)
+            for member, groups in zip(members, tables, strict=True):
+                query = member.query
+                try:
+                    if isinstance(groups, QueryFailure):
+                        raise groups
+                    assert member.instants is not None
+                    if len(member.instants):
+                        self._show(query, groups, member.instants, shown[query.id])
+                except QueryFailure as failure:
+                    failures[query.id] = failure
+        for plan in group:
+            name = plan.ready.query.id
+            if name not in failures:
+                found = shown[name]
+                count = len(plan.instants)
+                results[name] = QueryResult(tuple(found.rows), found.last, plan.started, count)
+
+    def _show(
+        self, query: AggregationJoin, groups: pa.Table, instants: Array, shown: _Shown
+    ) -> None:
+        results = self._projected(query, groups)
+        if query.changes:
+            rows, shown.last = changes(query, shown.last, results, instants)
+        else:
+            rows = full(query, results)
+        if rows.num_rows:
+            shown.rows.append(_labelled(query, rows))
+
+    def _member(self, plan: _Planned, chosen: Array, mixed: Sequence[int]) -> Member:
+        """`mixed` are the inputs that queries of one join select differently."""
+        query = plan.ready.query
+        partials = []
         for aggregate in query.aggregates:
             of = None if aggregate.slot is None else query.inputs[aggregate.slot]
             schema = self.schemas[of.relation] if of is not None and of.window else None
-            lifted.append(aggregate.partials(time_of(schema)))
-        return sides, lifted
+            partials.append(aggregate.partials(time_of(schema)))
+        selections = {
+            slot: name
+            for slot, name in enumerate(plan.ready.selections)
+            if slot in mixed and name is not None
+        }
+        first, beyond = np.searchsorted(plan.instants, [chosen[0], chosen[-1] + 1])
+        return Member(query, partials, selections, plan.instants[first:beyond])
+
+    def _sides(self, group: Sequence[Ready]) -> list[Side]:
+        """The inputs of a physical join."""
+        lead, sides = group[0], []
+        for slot, use in enumerate(lead.uses):
+            source = source_of(lead.query, slot)
+            if use is not None:
+                uses = [used for one in group if (used := one.uses[slot]) is not None]
+                entries = self.kept.of(uses, lead.begins[slot])
+                sides.append(Side(entries, use.early, source.partials(use.stream)))
+                continue
+            rows = self.tables[source.relation]
+            aggregates = (a for one in group for a in source_of(one.query, slot).aggregates)
+            source = replace(source, aggregates=tuple(dict.fromkeys(aggregates)))
+            entries = of_table(rows, row_columns(source, None), source)
+            sides.append(Side(entries, lead.early[slot], source.partials(None), always=True))
+        return sides
 
     def _projected(self, query: AggregationJoin, groups: pa.Table) -> pa.Table:
         try:
