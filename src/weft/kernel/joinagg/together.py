@@ -9,7 +9,7 @@ Time: that of the join (`join`), plus for each query one test of every joined en
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,20 +19,16 @@ from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.partial import Partial
 from weft.algebra.predicates import LiteralPredicate, OrPredicate, PredicateSet
 from weft.algebra.predicates.slots import column_name, moved
-from weft.kernel.columns import partial_columns
-from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.column import Column
 from weft.kernel.columns.operations import Array
-from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.joinagg.entries import Contents, Entries
-from weft.kernel.joinagg.grouping import Grouping, Groups
+from weft.kernel.joinagg.grouping import Grouping
 from weft.kernel.joinagg.join import BLOCK, Joined, join_steps, joined
+from weft.kernel.joinagg.lowering import lowered, needed, to_table
 from weft.kernel.network.conditions import Compiler, Evaluation
 from weft.kernel.network.joins.keys import equalities
-from weft.kernel.windows.lower import from_stored, lower
 
-AT = "at"
 TEST = 0.07
 """What it costs to test a joined entry for one more query, as part of what it costs to join it."""
 
@@ -82,8 +78,28 @@ def evaluated_together(
 ) -> list[pa.Table | QueryFailure]:
     """For each query its groups at instants, before HAVING and projection: `at`, keys `k0…`, aggregates `a0…`; or why it
     failed. All have the same equality keys."""
+    grouped = _or_failures(members, sides, instants, ansi, block)
+    return [one if isinstance(one, QueryFailure) else one.result(instants) for one in grouped]
+
+
+def parts_together(
+    members: Sequence[Member],
+    sides: Sequence[Side],
+    instants: Array,
+    *,
+    ansi: bool,
+    block: int = BLOCK,
+) -> list[pa.Table | QueryFailure]:
+    """The same over a part of the entries: partial groups (`lowering`)."""
+    grouped = _or_failures(members, sides, instants, ansi, block)
+    return [one if isinstance(one, QueryFailure) else one.part() for one in grouped]
+
+
+def _or_failures(
+    members: Sequence[Member], sides: Sequence[Side], instants: Array, ansi: bool, block: int
+) -> Sequence[_Running | QueryFailure]:
     try:
-        return [one.result(instants) for one in _grouped(members, sides, instants, ansi, block)]
+        return _grouped(members, sides, instants, ansi, block)
     except NeedsSpark as problem:
         failure = _of_key(problem)
     except QueryFailure as error:
@@ -130,14 +146,14 @@ class _Running:
         contents: Sequence[Contents],
         ansi: bool,
     ) -> None:
-        self._member, self._places, self._ansi = member, places, ansi
+        self._member, self._ansi = member, ansi
         query = member.query
-        self._needed = [
-            (None if entry.slot is None else places[entry.slot], partial)
-            for entry, of_entry in zip(query.aggregates, member.partials, strict=True)
-            for partial in of_entry
-        ]
-        self._grouping = Grouping([moved(key, places) for key in query.keys], self._needed, ansi)
+        self._grouping = Grouping(
+            [moved(key, places) for key in query.keys],
+            needed(query, member.partials),
+            ansi,
+            places,
+        )
         own = [p for p in query.predicates.predicates if p not in common.predicates]
         self._tests = _Tests([p.moved(places) for p in own if len(p.slots) > 1])
         self._bits = [
@@ -169,31 +185,26 @@ class _Running:
         self._failure = QueryFailure(failure.error_class, failure.message, (query_id,))
 
     def result(self, instants: Array) -> pa.Table | QueryFailure:
+        """The query's groups, lowered."""
+        member = self._member
+        shown = instants if member.instants is None else member.instants
+        return self._made(
+            lambda: lowered(member.query, member.partials, self._grouping, shown, ansi=self._ansi)
+        )
+
+    def part(self) -> pa.Table | QueryFailure:
+        """The query's groups as they are."""
+        member = self._member
+        return self._made(lambda: to_table(member.query, member.partials, self._grouping))
+
+    def _made(self, make: Callable[[], pa.Table]) -> pa.Table | QueryFailure:
         if self._failure is None:
             try:
-                return self._lowered(instants)
+                return make()
             except QueryFailure as failure:
                 self._fail(failure)
         assert self._failure is not None
         return self._failure
-
-    def _lowered(self, instants: Array) -> pa.Table:
-        member, groups = self._member, self._grouping.groups()
-        query = member.query
-        shown = instants if member.instants is None else member.instants
-        if len(shown) < len(instants):
-            groups = groups.only(np.flatnonzero(np.isin(groups.instants, shown)))
-        if not query.keys:
-            groups = _everywhere(groups, shown, self._needed)
-        columns: dict[str, pa.Array] = {AT: pa.array(groups.instants).cast(arrow_type("timestamp"))}
-        for index, key in enumerate(query.keys):
-            columns[f"k{index}"] = from_stored(self._grouping.key(index, groups.codes), key.type)
-        of_each = zip(query.aggregates, member.partials, strict=True)
-        for index, (entry, of_entry) in enumerate(of_each):
-            slot = None if entry.slot is None else self._places[entry.slot]
-            stored = [groups.partials[slot, partial.name] for partial in of_entry]
-            columns[f"a{index}"] = lower(entry.aggregate, stored, ansi=self._ansi)
-        return pa.table(columns)
 
 
 def _of_key(problem: NeedsSpark) -> QueryFailure:
@@ -249,25 +260,6 @@ def _connected(predicates: PredicateSet, slot: int, joined_slots: Collection[int
         slot in predicate.slots and predicate.slots <= {slot, *joined_slots}
         for predicate in predicates.predicates
         if len(predicate.slots) > 1
-    )
-
-
-def _everywhere(
-    groups: Groups, instants: Array, partials: Sequence[tuple[int | None, Partial]]
-) -> Groups:
-    """A group at every instant: without any joined row, its partials are those of nothing."""
-    missing = np.setdiff1d(instants, groups.instants)
-    order = np.argsort(np.concatenate([groups.instants, missing]), kind="stable")
-    columns: dict[tuple[int | None, str], Stored] = {}
-    for slot, partial in partials:
-        parts = [groups.partials[slot, partial.name], partial_columns.absent(partial, len(missing))]
-        columns[slot, partial.name] = partial_columns.take(
-            partial_columns.concatenate(parts), order
-        )
-    return Groups(
-        np.concatenate([groups.instants, missing])[order],
-        np.zeros(len(order), np.int64),
-        columns,
     )
 
 
