@@ -3,6 +3,7 @@ the engine of windows and Spark would publish them. What counts is told by brute
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,14 +29,19 @@ from weft.runtime.checkpoint.commits import Commit, Edition, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.engine import LOG, JoinAggEngine
+from weft.runtime.joinagg.lanes.computing import Lanes
+from weft.runtime.joinagg.lanes.stage import Stage
+from weft.runtime.joinagg.lanes.task import run_task
 from weft.runtime.joinagg.publication import BEFORE, LATE_ROWS, TIME
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.follower import Follower, InputLog
 from weft.runtime.protocol.step import Hooks
 from weft.runtime.protocol.stepper import Stepper
-from weft.runtime.settings import Settings
+from weft.runtime.settings import Kernel, Settings
 from weft.runtime.sinks.outlet import SinkOutlet
 from weft.runtime.sinks.store import ResultStore
+from weft.runtime.tables import table_path
+from weft.runtime.tasks import Output
 
 FIELDS = (Field("t", "timestamp"), Field("j", "int"), Field("g", "string"), Field("a", "bigint"))
 
@@ -194,6 +200,13 @@ def row_table(
     return columns
 
 
+def in_process(stage: Stage, name: str) -> list[Output]:
+    """The tasks of a stage, one after the other. What they give passes through JSON, as in Spark."""
+    payload = f"{stage.checkpoint}\n{name}"
+    outputs = [output for number in range(stage.tasks) for output in run_task(payload, number)]
+    return [(kind, json.loads(json.dumps(body))) for kind, body in outputs]
+
+
 class _Tables:
     """The versions of tables, which never change here."""
 
@@ -201,6 +214,8 @@ class _Tables:
         self._run = run
 
     def versions(self, log: str, bits: Mapping[str, Any]) -> dict[str, str]:
+        for name in bits:
+            self._run.storage.write_table(table_path(name), self.rows(name))
         return {name: name for name in bits}
 
     def rows(self, version: str) -> pa.Table:
@@ -225,7 +240,9 @@ class EngineRun:
         queries: Sequence[AggregationJoin],
         early: Mapping[str, tuple[bool, ...]],
         ansi: str = "false",
+        kernel: Kernel = "auto",
     ) -> None:
+        self.settings = Settings(lanes=2, kernel=kernel)
         self.storage = Storage(str(folder))
         self.queries, self.early = list(queries), dict(early)
         self.table_rows: dict[str, list[Row]] = {}
@@ -255,10 +272,11 @@ class EngineRun:
             self,
             lambda: {name: schema(name) for name in self.streams},
             tables,
+            Lanes(2, self.settings, lambda _: in_process),
         )
         hooks = Hooks(self.failed.__setitem__, lambda *_: None, lambda _: None)
         lease: Any = _Lease()
-        outlet = SinkOutlet(sink, Settings(lanes=1), "test")
+        outlet = SinkOutlet(sink, self.settings, "test")
         self.stepper = Stepper(log, engine, lease, outlet, hooks)
         inputs = [self._input(stream) for stream in self.streams.values()]
         self.follower = Follower(self.stepper, inputs)

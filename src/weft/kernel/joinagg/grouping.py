@@ -81,7 +81,9 @@ class Grouping:
     ) -> None:
         """Take in groups that were made elsewhere."""
         count = len(instants)
-        codes = self._encoder.encode(keys) if self._encoder else np.zeros(count, np.int64)
+        codes = np.zeros(count, np.int64)
+        if self._encoder is not None:
+            codes = self._encoder.encode(keys)
         self._blocks += [_grouped(instants, codes, partials, self.partials)] if count else []
 
     def _codes(self, joined: Joined) -> Array:

@@ -35,6 +35,8 @@ from weft.runtime.fallbacks.run import FallbackRun, fallback_run
 from weft.runtime.joinagg.choices import Choices
 from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
 from weft.runtime.joinagg.engine import JoinAggEngine
+from weft.runtime.joinagg.lanes.computing import Lanes as AggregationLanes
+from weft.runtime.joinagg.lanes.computing import on_spark as aggregations_on_spark
 from weft.runtime.joinagg.publication import LateRowsPublication, PanesPublication
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.network.engine import NetworkEngine
@@ -157,7 +159,8 @@ class Assembly:
         log = self._log(AGGREGATIONS_LOG)
         queries = self._at_a_step(self._registry.aggregations)
         schemas = lambda: self._registry.schemas  # noqa: E731
-        engine = JoinAggEngine(log, self._log, queries, self.choices, schemas, around.tables)
+        lanes = AggregationLanes(self._identity.lanes, self._settings, aggregations_on_spark)
+        engine = JoinAggEngine(log, self._log, queries, self.choices, schemas, around.tables, lanes)
         return Follower(self._stepper(log, engine, around))
 
     def derived(self, name: str, around: Shared, network: Follower) -> Follower:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -40,7 +41,11 @@ from weft.runtime.joinagg import statefiles
 from weft.runtime.joinagg.inputs import Inputs, Use
 from weft.runtime.joinagg.joining import Kept as KeptEntries
 from weft.runtime.joinagg.joining import Ready
-from weft.runtime.joinagg.keeping import Keeping, Kept, horizons_of
+from weft.runtime.joinagg.keeping import Keeping, Kept, Rewrite, horizons_of
+from weft.runtime.joinagg.lanes.choice import bytes_in_memory, use_lanes
+from weft.runtime.joinagg.lanes.computing import LaneJoins, Lanes
+from weft.runtime.joinagg.lanes.coverage import Coverage
+from weft.runtime.joinagg.physical import DriverJoins, Joins
 from weft.runtime.joinagg.publication import LATE_ROWS
 from weft.runtime.joinagg.results import Evaluator, QueryResult
 from weft.runtime.joinagg.served import Key, StreamServed
@@ -83,6 +88,8 @@ class JoinAggOutcome:
 
     families: Mapping[str, Sequence[pa.Table]]
     panes: Mapping[Key, Panes]
+    """What is in memory; nothing, if the step ran in tasks."""
+    entries: Mapping[Key, int]
     results: Mapping[str, QueryResult]
     complete: Mapping[str, int]
     landmarks: Mapping[str, Mapping[str, int]]
@@ -109,6 +116,7 @@ class JoinAggEngine:
         choices: Planning,
         schemas: Callable[[], Mapping[str, StreamSchema]],
         tables: TableVersions,
+        lanes: Lanes,
     ) -> None:
         self._log, self._stream_log = log, stream_log
         self._queries, self._choices = queries, choices
@@ -120,14 +128,19 @@ class JoinAggEngine:
         """What may still count, after the last commit; None before anything is read."""
         self._kept_panes: dict[Key, Panes] = {}
         """The same after the step under way."""
-        self._results: dict[str, QueryResult] = {}
+        self._results: dict[str, QueryResult] | None = None
+        """The last results of queries; None before anything is read."""
+        self._lanes, self._in_lanes = lanes, lanes.settings.kernel == "lanes"
+        self._coverage = Coverage(log.storage)
+        self._rewrite: Rewrite | None = None
+        """How the step under way writes files anew, if in tasks."""
         self._step_inputs: Inputs | None = None
         self._sets_of_plan: int | None = None
         """The plan whose published sets are remembered, and no others."""
 
     @property
     def where(self) -> str:
-        return "driver"
+        return "lanes" if self._in_lanes else "driver"
 
     def may_overlap(self, work: StepWork) -> bool:
         """A follower gains nothing: its input is files, which it need not read early."""
@@ -226,20 +239,16 @@ class JoinAggEngine:
     ) -> JoinAggOutcome:
         plan = self._log.aggregations(intent.plan_version)
         inputs = self._inputs(intent.plan_version)
-        with work.timed("state"):
-            panes = self._with_new(inputs, last)
-        kept = KeptEntries(panes, intent.watermark)
-        evaluator = Evaluator(
-            work.spark,
-            self._schemas(),
-            {name: self._tables.rows(version) for name, version in intent.tables.items()},
-            kept,
-            intent.settings["ansi"].lower() == "true",
-        )
         landmarks = self._landmarks(inputs, last)
+        with work.timed("state"):
+            joins, panes, counts = self._joins(work, intent, last, inputs, landmarks)
+        earlier = self._known_results(last)
+        ansi = intent.settings["ansi"].lower() == "true"
+        since, now = intent.watermark_before, intent.watermark
+        evaluator = Evaluator(work.spark, joins, since, now, ansi)
         horizons, known = horizons_of(last), last.engine["complete"] if last else {}
         before = {
-            query.id: replace(self._results.get(query.id, QueryResult()), rows=(), instants=0)
+            query.id: replace(earlier.get(query.id, QueryResult()), rows=(), instants=0)
             for query in plan.queries
         }
         complete: dict[str, int] = {}
@@ -261,7 +270,7 @@ class JoinAggEngine:
             complete[query.id] = known.get(query.id, first) if first <= next_instant else first
             ready.append(Ready(query, early, uses, tuple(begins), first))
         with work.timed("kernel"):
-            found, failures, joins = evaluator.results(ready, before, intent.watermark_before)
+            found, failures, joined = evaluator.results(ready, before)
         results = {**before, **found}
         if failures:
             raise StepFailed(failures)
@@ -272,8 +281,32 @@ class JoinAggEngine:
                 families.setdefault(name, []).extend(result.rows)
         instants = sum(result.instants for result in results.values())
         return JoinAggOutcome(
-            families, panes, results, complete, landmarks, instants, joins, tuple(switched)
+            families, panes, counts, results, complete, landmarks, instants, joined, tuple(switched)
         )
+
+    def _joins(
+        self,
+        work: StepWork,
+        intent: Intent,
+        last: Commit | None,
+        inputs: Inputs,
+        landmarks: Mapping[str, Mapping[str, int]],
+    ) -> tuple[Joins, dict[Key, Panes], dict[Key, int]]:
+        """Where the step's joins run, what they hold in memory, and, if nothing, how much there is."""
+        files = [*_files(last), *self._consumed.files]
+        self._in_lanes = use_lanes(self._lanes.settings, files, self._in_lanes)
+        self._rewrite = None
+        if self._in_lanes:
+            covered = self._coverage.known(files, inputs)
+            lanes = LaneJoins(self._lanes, work, self._log, intent, inputs, files, covered)
+            self._rewrite = partial(lanes.rewrite, landmarks)
+            return lanes, {}, covered.counts()
+        panes = self._with_new(inputs, last)
+        tables = {name: self._tables.rows(version) for name, version in intent.tables.items()}
+        ansi = intent.settings["ansi"].lower() == "true"
+        kept = KeptEntries(panes, intent.watermark)
+        counts = {key: len(held) for key, held in panes.items()}
+        return DriverJoins(kept, self._schemas(), tables, ansi), panes, counts
 
     def _with_new(self, inputs: Inputs, last: Commit | None) -> dict[Key, Panes]:
         """All that may count in the step, by source."""
@@ -294,29 +327,26 @@ class JoinAggEngine:
     def _restored(self, inputs: Inputs, last: Commit | None) -> dict[Key, Panes]:
         """What the files of the last commit hold."""
         storage, horizons = self._log.storage, horizons_of(last)
-        live = last.live if last else {}
-        entries = [entry for kind in (STATE, RETAINED) for entry in live.get(kind, ())]
-        for entry in entries:
-            if entry.get("source", ("panes", ""))[0] == "rows" and entry["source"][1][0] != "@":
-                detail = "an earlier version of weft wrote it in another form"
-                raise CheckpointError("DAMAGED", path=entry["name"], detail=detail)
-        results = [entry for entry in entries if "result_of" in entry]
-        found = statefiles.panes_in(
-            storage, [entry for entry in entries if "result_of" not in entry], inputs
-        )
-        started = last.engine["started"] if last else {}
-        self._results = {query: QueryResult(started=at) for query, at in started.items()}
-        for entry in results:
-            query = entry["result_of"]
-            table = storage.read_table(entry["name"])
-            known = self._results.get(query, QueryResult())
-            self._results[query] = replace(known, last=table)
+        found = statefiles.panes_in(storage, _files(last), inputs)
         return {
             key: no_panes(source, inputs.stream(source))
             .together(found.get(key, ()))
             .after(horizons.get(key, ALWAYS))
             for key, source in inputs.sources.items()
         }
+
+    def _known_results(self, last: Commit | None) -> dict[str, QueryResult]:
+        """The last results of queries, as the last commit has them."""
+        if self._results is None:
+            started = last.engine["started"] if last else {}
+            known = {query: QueryResult(started=at) for query, at in started.items()}
+            for entry in last.state if last else ():
+                if "result_of" in entry:
+                    table = self._log.storage.read_table(entry["name"])
+                    before = known.get(entry["result_of"], QueryResult())
+                    known[entry["result_of"]] = replace(before, last=table)
+            self._results = known
+        return self._results
 
     def _landmarks(self, inputs: Inputs, last: Commit | None) -> dict[str, dict[str, int]]:
         """By query and slot of a landmark window: where it begins. What had come before the query's first step is not
@@ -361,7 +391,8 @@ class JoinAggEngine:
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, last: Commit | None
     ) -> Retained:
         inputs = self._inputs(intent.plan_version)
-        keeping = Keeping(self._log, work, inputs, intent.watermark, last, outcome)
+        watermark = intent.watermark
+        keeping = Keeping(self._log, work, inputs, watermark, last, outcome, self._rewrite)
         kept = keeping.kept(self._consumed.files)
         self._kept_panes = dict(kept.panes)
         served = self._consumed.served
@@ -413,8 +444,14 @@ class JoinAggEngine:
             "instants": before.get("instants", 0) + outcome.instants,
             "joins": before.get("joins", 0) + outcome.joins,
             "seconds": before.get("seconds", 0.0) + time.perf_counter() - work.started,
-            "entries": {"/".join(key): len(held) for key, held in panes.items()},
-            "entry_bytes": sum(held.nbytes for held in panes.values()),
+            "entries": {
+                "/".join(key): len(panes[key]) if key in panes else count
+                for key, count in outcome.entries.items()
+            },
+            "entry_bytes": sum(held.nbytes for held in panes.values())
+            if panes or not self._in_lanes
+            else sum(map(bytes_in_memory, (*kept.state, *kept.retained))),
+            "where": self.where,
             "watermarks": watermarks,
             "waits_for": waits_for(watermarks, before, time.time()),
         }
@@ -422,7 +459,7 @@ class JoinAggEngine:
     def committed(
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, commit: Commit
     ) -> None:
-        self._panes = self._kept_panes
+        self._panes = None if self._in_lanes else self._kept_panes
         self._results = {
             query: replace(result, rows=()) for query, result in outcome.results.items()
         }
@@ -441,6 +478,17 @@ class JoinAggEngine:
             planned |= {source_of(query, slot).id for slot in range(len(query.inputs))}
         self._choices.keep_sets(planned)
         self._sets_of_plan = plan_version
+
+
+def _files(last: Commit | None) -> list[Entry]:
+    """The files of the last commit that hold entries."""
+    live = last.live if last else {}
+    entries = [entry for kind in (STATE, RETAINED) for entry in live.get(kind, ())]
+    for entry in entries:
+        if entry.get("source", ("panes", ""))[0] == "rows" and entry["source"][1][0] != "@":
+            detail = "an earlier version of weft wrote it in another form"
+            raise CheckpointError("DAMAGED", path=entry["name"], detail=detail)
+    return [entry for entry in entries if "result_of" not in entry]
 
 
 def _first(query: AggregationJoin, begins: Sequence[int]) -> int:

@@ -68,7 +68,7 @@ class Inputs:
         schemas: Mapping[str, StreamSchema],
         provider: Callable[[Source], Source | None] = lambda source: None,
     ) -> None:
-        self.plan, self._schemas = plan, schemas
+        self.plan, self.schemas = plan, schemas
         self._provider = provider
         self.uses: dict[str, tuple[Use | None, ...]] = {
             query.id: self._of(query, plan.early[query.id]) for query in plan.queries
@@ -85,9 +85,7 @@ class Inputs:
         return tuple(
             None
             if entry.window is None
-            else Use(
-                query, slot, source_of(query, slot), early[slot], self._schemas[entry.relation]
-            )
+            else Use(query, slot, source_of(query, slot), early[slot], self.schemas[entry.relation])
             for slot, entry in enumerate(query.inputs)
         )
 
@@ -141,7 +139,7 @@ class Inputs:
         return {name: p for name, p in providers.items() if p is not None and p.id != name}
 
     def stream(self, source: Source) -> StreamSchema:
-        return self._schemas[source.relation]
+        return self.schemas[source.relation]
 
     def horizons(self, watermark: int, before: Mapping[Key, int]) -> dict[Key, int]:
         """By source, the time up to which panes are gone. It never falls."""

@@ -86,19 +86,15 @@ class Kept:
         """What an input shares with others, from a time on."""
         return self.panes[use.key].between(begin, self.watermark)
 
-    def entries(self, use: Use, begin: int) -> Entries:
-        """The entries of one input alone."""
-        return self.of([use], begin)
-
     def of(self, uses: Sequence[Use], begin: int) -> Entries:
         """The entries of inputs that share what is kept, with what any of them needs."""
         panes, first = self.rows(uses[0], begin), uses[0]
         if not first.early:
-            panes = _narrowed(panes, uses)
+            panes = narrowed(panes, uses)
         return panes.entries(first.window, first.query.step)
 
 
-def _narrowed(panes: Panes, uses: Sequence[Use]) -> Panes:
+def narrowed(panes: Panes, uses: Sequence[Use]) -> Panes:
     """The rows that any of several inputs selects, with the attributes and partials of these."""
     selections = {use.selection for use in uses}
     if None not in selections:
@@ -118,15 +114,15 @@ def _narrowed(panes: Panes, uses: Sequence[Use]) -> Panes:
     return replace(panes, kept=replace(kept, columns=columns, partials=stored))
 
 
-def joined_together(ready: Sequence[Ready], kept: Kept) -> list[list[Ready]]:
-    """The queries in groups that join together."""
+def joined_together(ready: Sequence[Ready], kept: Kept | None) -> list[list[Ready]]:
+    """The queries in groups that join together. Without what is kept, only those with equal selections do."""
     alike: dict[tuple[object, ...], dict[Selections, list[Ready]]] = {}
     for one in ready:
         alike.setdefault(one.contents, {}).setdefault(one.selections, []).append(one)
     groups: list[list[Ready]] = []
     for classes in alike.values():
         members = list(classes.values())
-        chosen = worth_uniting(_fractions(members, kept)) if len(members) > 1 else []
+        chosen = worth_uniting(_fractions(members, kept)) if kept and len(members) > 1 else []
         groups += [of_class for place, of_class in enumerate(members) if place not in chosen]
         if chosen:
             groups.append([one for place in chosen for one in members[place]])

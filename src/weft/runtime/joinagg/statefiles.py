@@ -39,25 +39,28 @@ def panes_in(storage: Storage, entries: Iterable[Entry], inputs: Inputs) -> dict
     """What files hold of the sources of some inputs."""
     found: dict[Key, list[Panes]] = {}
     for entry in entries:
-        for key, panes in _panes(storage, entry, inputs):
+        for key, panes in panes_of(storage, entry, inputs, inputs.sources):
             if len(panes):
                 found.setdefault(key, []).append(panes)
     return found
 
 
-def _panes(storage: Storage, entry: Entry, inputs: Inputs) -> Iterable[tuple[Key, Panes]]:
+def panes_of(
+    storage: Storage, entry: Entry, inputs: Inputs, keys: Iterable[Key]
+) -> Iterable[tuple[Key, Panes]]:
+    """What one file holds of some sources."""
     wanted = [
-        (key, source, inputs.stream(source))
-        for key, source in inputs.sources.items()
+        (key, inputs.sources[key], inputs.stream(inputs.sources[key]))
+        for key in keys
         if holds(entry, key, inputs)
     ]
     if not wanted:
         return
     if "source" in entry:
         ((key, source, stream),) = wanted
-        yield key, of_state(_read(storage, entry), source, stream)
+        yield key, of_state(read(storage, entry), source, stream)
     elif entry["publication"] == PANES:
-        rows_of = rows_by_set(_read(storage, entry))
+        rows_of = rows_by_set(read(storage, entry))
         for key, source, stream in wanted:
             finer = inputs.finer.get(source.id)
             published = source if finer is None or source.id in rows_of else finer
@@ -69,7 +72,7 @@ def _panes(storage: Storage, entry: Entry, inputs: Inputs) -> Iterable[tuple[Key
         for key, source, stream in wanted:
             names = row_columns(source, stream)
             columns = [TIME, BEFORE, *(made.name for made in names.all), *inputs.any_of[key]]
-            table = _read(storage, entry, columns)
+            table = read(storage, entry, columns)
             times, before = (single(table.column(name)).to_numpy() for name in (TIME, BEFORE))
             any_of = inputs.any_of[key]
             yield key, of_rows(table, times, before, names, source, stream, any_of)
@@ -106,7 +109,7 @@ def holds(entry: Entry, key: Key, inputs: Inputs) -> bool:
     return not names.isdisjoint(entry["sets"])
 
 
-def _read(storage: Storage, entry: Entry, columns: list[str] | None = None) -> pa.Table:
+def read(storage: Storage, entry: Entry, columns: list[str] | None = None) -> pa.Table:
     try:
         return storage.read_table(entry["name"], columns)
     except FileNotFoundError as error:
