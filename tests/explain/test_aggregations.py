@@ -33,6 +33,22 @@ def test_an_input_that_a_finer_set_serves_says_so() -> None:
     assert [entry["finer_set"] for entry in join["inputs"]] == [["j", "g"], None]
 
 
+def test_idle_streams_and_endless_state_are_told_with_what_to_do() -> None:
+    windows = [InputWindow("sliding", 30 * SECOND), InputWindow("landmark")]
+    query = replace(query_of(windows, [None], ["count"], {0}), step=10 * SECOND)
+    choice = choose_plan(JoinLoad((MANY, FEW), {(0, 1): 50.0}), (True, True))
+    waits_for = {"s1": 1_704_067_200 * SECOND, "s2": None}
+    view = AggregationView(query, (True, True), choice, ((), ()), held=(9, 50), waits_for=waits_for)
+    explanation = explain([], []).with_aggregations([view])
+    text = " ".join(str(explanation).split())
+    assert "waits for s1 (watermark 2024-01-01 00:00:00 UTC), s2 (no rows yet): an instant" in text
+    assert "If it is idle, let it send a row with a later event time" in text
+    assert "9 entries kept s1 s1 [until now]" in text, "a sliding window does not grow"
+    assert "50 entries kept for ever, they grow with its keys" in text
+    (join,) = explanation.to_json()["aggregation_joins"]
+    assert join["waits_for"] == waits_for
+
+
 def test_the_plan_its_cost_the_others_and_who_shares() -> None:
     windows = [InputWindow("sliding", 30 * SECOND), InputWindow("landmark"), None]
     first = replace(query_of(windows, [None], ["count"], {0}), step=10 * SECOND, name="first")

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tests.support.joinagg import Row, entries, lifted_rows, rounded
 
+from weft.algebra import codec
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.serving import Pays, providers
@@ -208,22 +209,28 @@ def in_process(stage: Stage, name: str) -> list[Output]:
 
 
 class _Tables:
-    """The versions of tables, which never change here."""
+    """The versions of tables: a run keeps what it has read first."""
 
     def __init__(self, run: EngineRun) -> None:
         self._run = run
+        self._read: dict[str, str] = {}
 
     def versions(self, log: str, bits: Mapping[str, Any]) -> dict[str, str]:
         for name in bits:
-            self._run.storage.write_table(table_path(name), self.rows(name))
-        return {name: name for name in bits}
+            if name not in self._read:
+                rows = self._run.table_rows[name]
+                self._read[name] = f"{name}-{codec.digest([list(row) for row in rows])}"
+                self._run.versions[self._read[name]] = (name, list(rows))
+            version = self._read[name]
+            self._run.storage.write_table(table_path(version), self.rows(version))
+        return {name: self._read[name] for name in bits}
 
     def rows(self, version: str) -> pa.Table:
         columns: dict[str, pa.Array] = {}
-        rows = self._run.table_rows[version]
+        name, rows = self._run.versions[version]
         for query in self._run.queries:
             for slot, entry in enumerate(query.inputs):
-                if entry.relation == version:
+                if entry.relation == name:
                     columns |= row_table(rows, source_of(query, slot), None)
         return pa.table(columns)
 
@@ -246,6 +253,8 @@ class EngineRun:
         self.storage = Storage(str(folder))
         self.queries, self.early = list(queries), dict(early)
         self.table_rows: dict[str, list[Row]] = {}
+        self.versions: dict[str, tuple[str, list[Row]]] = {}
+        """Versions of tables that are in the checkpoint: the table, and its rows."""
         self.streams: dict[str, Stream] = {}
         self.failed: dict[str, str] = {}
         self.following: dict[str, tuple[bool, ...]] = {}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from weft.algebra.joinagg.query import AggregationInput, AggregationJoin
 from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.explain.paragraph import item
-from weft.explain.wording import counted, duration, figure, some
+from weft.explain.wording import counted, duration, figure, instant, some
 from weft.optimizer.joinagg.choice import Choice
 from weft.optimizer.joinagg.plans import Plan, plan_name
 
@@ -32,6 +32,8 @@ class AggregationView:
     """By input: the entries that are kept for it after the last step."""
     finer: tuple[Source | None, ...] = ()
     """By input: the finer set that serves it."""
+    waits_for: Mapping[str, int | None] = field(default_factory=dict)
+    """The streams of the query that hold the others back, with their watermarks; None: it has none yet."""
 
     @property
     def cost(self) -> float | None:
@@ -71,6 +73,8 @@ def aggregation_lines(view: AggregationView) -> Iterator[str]:
     if view.cost is not None:
         why = f"{figure(view.cost)} µs per instant, {why}"
     yield from item("cost", why)
+    if view.waits_for:
+        yield from item("waits", _waiting_text(view.waits_for))
     others = sorted((p for p in view.priced.priced if p.plan != view.plan), key=lambda p: p.cost)
     if others:
         listed = ", ".join(f"{plan_name(p.plan)} {figure(p.cost)}" for p in others[:_PLANS])
@@ -94,7 +98,23 @@ def _input_text(view: AggregationView, slot: int, entry: AggregationInput) -> st
     if view.shared_with[slot]:
         text += f", shared with {some(view.shared_with[slot], _NAMES)}"
     held = view.held[slot] if view.held else None
-    return text if held is None else f"{text}; {counted(held, 'entry', 'entries')} kept"
+    if held is None:
+        return text
+    text += f"; {counted(held, 'entry', 'entries')} kept"
+    endless = entry.window is not None and entry.window.kind == "landmark"
+    return f"{text} for ever, they grow with its keys" if endless else text
+
+
+def _waiting_text(waits_for: Mapping[str, int | None]) -> str:
+    """Which streams hold instants back, and what to do."""
+    names = ", ".join(
+        f"{name} ({'no rows yet' if mark is None else f'watermark {instant(mark)}'})"
+        for name, mark in waits_for.items()
+    )
+    return (
+        f"for {names}: an instant comes when the watermarks of all its streams have passed it. "
+        "If it is idle, let it send a row with a later event time, or drop the query"
+    )
 
 
 def _attributes(source: Source | None) -> list[str] | None:
@@ -121,6 +141,7 @@ def aggregation_document(view: AggregationView) -> dict[str, Any]:
         "plan": plan_name(view.plan),
         "early": list(view.plan),
         "forced": view.forced,
+        "waits_for": dict(view.waits_for),
         "cost": view.cost,
         "plans": [
             {"plan": plan_name(p.plan), "early": list(p.plan), "cost": p.cost}

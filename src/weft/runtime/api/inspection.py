@@ -83,7 +83,8 @@ class Inspection:
         queries = self._registry.aggregations()
         plans = {query.id: self._choices.planned(query) for query in queries}
         shared = sharing(queries, plans)
-        entries = self.counted(AGGREGATIONS_LOG).get("entries", {})
+        metrics = self.counted(AGGREGATIONS_LOG)
+        entries, held_back = metrics.get("entries", {}), metrics.get("waits_for", {})
         finer: dict[str, Source] = {}
         for stream in self._registry.sources:
             served = self._choices.served(queries, stream)
@@ -103,6 +104,11 @@ class Inspection:
                     finer.get(source_of(query, slot).id) if early else None
                     for slot, early in enumerate(plans[query.id])
                 ),
+                {
+                    name: about["watermark"]
+                    for name, about in held_back.items()
+                    if name in query.relations and len(query.relations) > 1
+                },
             )
             for query in queries
         ]

@@ -39,13 +39,13 @@ from weft.runtime.checkpoint.commits import (
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg import statefiles
 from weft.runtime.joinagg.inputs import Inputs, Use
-from weft.runtime.joinagg.joining import Kept as KeptEntries
-from weft.runtime.joinagg.joining import Ready
+from weft.runtime.joinagg.joins.joining import Kept as KeptEntries
+from weft.runtime.joinagg.joins.joining import Ready
+from weft.runtime.joinagg.joins.physical import DriverJoins, Joins
 from weft.runtime.joinagg.keeping import Keeping, Kept, Rewrite, horizons_of
 from weft.runtime.joinagg.lanes.choice import bytes_in_memory, use_lanes
 from weft.runtime.joinagg.lanes.computing import LaneJoins, Lanes
 from weft.runtime.joinagg.lanes.coverage import Coverage
-from weft.runtime.joinagg.physical import DriverJoins, Joins
 from weft.runtime.joinagg.publication import LATE_ROWS
 from weft.runtime.joinagg.results import Evaluator, QueryResult
 from weft.runtime.joinagg.served import Key, StreamServed

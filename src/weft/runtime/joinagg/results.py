@@ -20,8 +20,8 @@ from weft.kernel.joinagg.instants import Due, first_filled
 from weft.kernel.joinagg.showing import changes, full, key_columns, projected, shown_columns
 from weft.kernel.windows.results import family_schema
 from weft.runtime.frames import failure_of, frame_of
-from weft.runtime.joinagg.joining import Ready
-from weft.runtime.joinagg.physical import Group, Joins
+from weft.runtime.joinagg.joins.joining import Ready
+from weft.runtime.joinagg.joins.physical import Group, Joins
 from weft.runtime.quiet import quiet_sql_errors
 
 

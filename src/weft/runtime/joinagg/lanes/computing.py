@@ -20,12 +20,12 @@ from weft.runtime.checkpoint.commits import Entry, Intent
 from weft.runtime.checkpoint.failpoints import reach
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg.inputs import Inputs, Use
-from weft.runtime.joinagg.joining import Ready, joined_together
+from weft.runtime.joinagg.joins.joining import Ready, joined_together
+from weft.runtime.joinagg.joins.physical import Group
 from weft.runtime.joinagg.lanes.choice import bytes_in_memory
 from weft.runtime.joinagg.lanes.coverage import Covered
 from weft.runtime.joinagg.lanes.stage import Stage, encoded_group
 from weft.runtime.joinagg.lanes.task import run_task
-from weft.runtime.joinagg.physical import Group
 from weft.runtime.joinagg.served import Key
 from weft.runtime.joinagg.statefiles import holds
 from weft.runtime.protocol.step import StepWork

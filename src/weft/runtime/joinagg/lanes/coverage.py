@@ -5,7 +5,7 @@ Of a file only the columns of times and selections are read, and only once: what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -116,7 +116,7 @@ def _true(table: pa.Table, name: str | None) -> Array:
 class Covered:
     """The panes of inputs, without what is in them."""
 
-    ends: dict[Selected, Ends]
+    ends: Mapping[Selected, Ends]
 
     def entries(self, use: Use, begin: int, watermark: int) -> Entries:
         """Entries that say only at which instants an input has some."""

@@ -15,8 +15,8 @@ from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.inputs import Inputs
-from weft.runtime.joinagg.joining import Ready
-from weft.runtime.joinagg.physical import Group
+from weft.runtime.joinagg.joins.joining import Ready
+from weft.runtime.joinagg.joins.physical import Group
 
 Form = Mapping[str, Any]
 """A value of the algebra, or a group, as JSON."""

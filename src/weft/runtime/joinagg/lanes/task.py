@@ -21,10 +21,10 @@ from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.inputs import Inputs, Use
-from weft.runtime.joinagg.joining import narrowed
+from weft.runtime.joinagg.joins.joining import narrowed
+from weft.runtime.joinagg.joins.physical import sides_of
 from weft.runtime.joinagg.keeping import folded_panes
 from weft.runtime.joinagg.lanes.stage import Form, Stage, decoded_group
-from weft.runtime.joinagg.physical import sides_of
 from weft.runtime.joinagg.served import Key
 from weft.runtime.joinagg.statefiles import StepFiles, panes_of
 from weft.runtime.tables import table_path

@@ -20,7 +20,7 @@ from weft.kernel.joinagg.lowering import Lifted
 from weft.kernel.joinagg.panes import of_table
 from weft.kernel.joinagg.together import Member, Side, evaluated_together
 from weft.runtime.joinagg.inputs import Use
-from weft.runtime.joinagg.joining import Kept, Ready, joined_together
+from weft.runtime.joinagg.joins.joining import Kept, Ready, joined_together
 
 _AT_ONCE = 256
 """Instants that are evaluated together."""
