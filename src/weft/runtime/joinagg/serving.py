@@ -18,8 +18,9 @@ from weft.stats import StreamStatistics
 
 DERIVED = 0.2
 """Microseconds for an entry of a finer set that is added up to a coarser one."""
-PUBLISHED_SET = 1500.0
-"""Microseconds of a step for one more set, however small: it is planned, woven, written and read by itself."""
+PUBLISHED_SET = 20_000.0
+"""Microseconds of a step for one more set, however small: most often one more node of level 1, so a job or a part of one; and it is woven, written and read
+by itself."""
 _SECOND = 1_000_000
 
 
