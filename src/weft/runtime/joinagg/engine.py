@@ -34,7 +34,6 @@ from weft.runtime.checkpoint.commits import (
     Entry,
     Intent,
     Staged,
-    editions,
 )
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg import statefiles
@@ -52,7 +51,7 @@ from weft.runtime.joinagg.served import Key, StreamServed
 from weft.runtime.joinagg.waiting import waits_for
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.engine import Retained
-from weft.runtime.protocol.follower import consumed_steps
+from weft.runtime.protocol.follower import consumed
 from weft.runtime.protocol.step import StepFailed, StepWork
 from weft.runtime.tables import Bits, TableVersions
 
@@ -213,17 +212,13 @@ class JoinAggEngine:
         served = {name: StreamServed.decoded(body) for name, body in before.items()}
         finer = self._inputs(intent.plan_version).finer
         served_by = {name: provider.id for name, provider in finer.items()}
-        for relation, position in intent.inputs.items():
-            stream = served.setdefault(relation, StreamServed())
-            after = last.inputs.get(relation) if last else None
-            for step in consumed_steps(self._stream_log(relation), after, position, LATE_ROWS):
-                stream.take(step, served_by)
-                edition = editions(step).get(LATE_ROWS)
-                files += [
-                    statefiles.retained(entry, relation, edition.names if edition else ())
-                    for entry in step["published"]
-                    if entry["publication"] in (PANES, LATE_ROWS)
-                ]
+        for step in consumed(intent, last, self._stream_log, PANES, LATE_ROWS):
+            served.setdefault(step.relation, StreamServed()).take(step.step, served_by)
+            edition = step.edition(LATE_ROWS)
+            rows_of = edition.names if edition else ()
+            files += [statefiles.retained(e, step.relation, rows_of) for e in step.files]
+        for relation in intent.inputs:
+            served.setdefault(relation, StreamServed())
         self._consumed = _Consumed(tuple(files), served)
         work.counted["rows"] = sum(entry["rows"] for entry in files)
 
