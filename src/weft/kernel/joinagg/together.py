@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +50,25 @@ class Side:
         return self.entries.always(merged) if self.always else self.entries.at(instants, merged)
 
 
+class Contained(Protocol):
+    """An input that has contents at instants."""
+
+    def contents(self, instants: Array) -> Contents: ...
+
+
+class Remembered:
+    """An input that several joins read: its contents at the same instants are made once."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self._last: tuple[Array, Contents] | None = None
+
+    def contents(self, instants: Array) -> Contents:
+        if self._last is None or not np.array_equal(self._last[0], instants):
+            self._last = instants, self._side.contents(instants)
+        return self._last[1]
+
+
 @dataclass(frozen=True)
 class Member:
     """One of the queries that join together."""
@@ -70,7 +90,7 @@ def keys_of(query: AggregationJoin) -> frozenset[LiteralPredicate]:
 
 def evaluated_together(
     members: Sequence[Member],
-    sides: Sequence[Side],
+    sides: Sequence[Contained],
     instants: Array,
     *,
     ansi: bool,
@@ -84,7 +104,7 @@ def evaluated_together(
 
 def parts_together(
     members: Sequence[Member],
-    sides: Sequence[Side],
+    sides: Sequence[Contained],
     instants: Array,
     *,
     ansi: bool,
@@ -96,7 +116,7 @@ def parts_together(
 
 
 def _or_failures(
-    members: Sequence[Member], sides: Sequence[Side], instants: Array, ansi: bool, block: int
+    members: Sequence[Member], sides: Sequence[Contained], instants: Array, ansi: bool, block: int
 ) -> Sequence[_Running | QueryFailure]:
     try:
         return _grouped(members, sides, instants, ansi, block)
@@ -110,7 +130,7 @@ def _or_failures(
 
 
 def _grouped(
-    members: Sequence[Member], sides: Sequence[Side], instants: Array, ansi: bool, block: int
+    members: Sequence[Member], sides: Sequence[Contained], instants: Array, ansi: bool, block: int
 ) -> list[_Running]:
     contents = [side.contents(instants) for side in sides]
     common = _common([member.query for member in members])

@@ -18,7 +18,7 @@ from weft.kernel.failure import QueryFailure
 from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.lowering import Lifted
 from weft.kernel.joinagg.panes import of_table
-from weft.kernel.joinagg.together import Member, Side, evaluated_together
+from weft.kernel.joinagg.together import Contained, Member, Remembered, Side, evaluated_together
 from weft.runtime.joinagg.inputs import Use
 from weft.runtime.joinagg.joins.joining import Kept, Ready, joined_together
 
@@ -68,18 +68,39 @@ class Holding(Protocol):
     def of(self, uses: Sequence[Use], begin: int) -> Entries: ...
 
 
-def sides_of(group: Sequence[Ready], held: Holding, tables: Mapping[str, pa.Table]) -> list[Side]:
-    """The inputs of a physical join."""
-    lead, sides = group[0], []
+class Sides:
+    """The early inputs of a step's joins: equal ones of several joins are one."""
+
+    def __init__(self) -> None:
+        self._early: dict[object, Remembered] = {}
+
+    def early(self, use: Use, begin: int, held: Holding) -> Remembered:
+        name = (use.key, use.window, use.query.step, begin)
+        if name not in self._early:
+            entries = held.of([use], begin)
+            side = Side(entries, True, use.source.partials(use.stream))
+            self._early[name] = Remembered(side)
+        return self._early[name]
+
+
+def sides_of(
+    group: Sequence[Ready], held: Holding, tables: Mapping[str, pa.Table], known: Sides
+) -> list[Contained]:
+    """The inputs of a physical join. `known` are those of other joins over the same entries."""
+    lead = group[0]
+    sides: list[Contained] = []
     for slot, use in enumerate(lead.uses):
         source = source_of(lead.query, slot)
+        if use is not None and use.early:
+            sides.append(known.early(use, lead.begins[slot], held))
+            continue
         if use is not None:
             uses = [used for one in group if (used := one.uses[slot]) is not None]
             entries = held.of(uses, lead.begins[slot])
             partials = tuple(
                 {p.name: p for u in uses for p in u.source.partials(u.stream)}.values()
             )
-            sides.append(Side(entries, use.early, partials))
+            sides.append(Side(entries, False, partials))
             continue
         aggregates = (a for one in group for a in source_of(one.query, slot).aggregates)
         source = replace(source, aggregates=tuple(dict.fromkeys(aggregates)))
@@ -124,8 +145,9 @@ class DriverJoins:
         return joined_together(ready, self.kept)
 
     def results(self, groups: Sequence[Group]) -> Results:
+        known = Sides()
         for group in groups:
-            sides = sides_of(group.ready, self.kept, self.tables)
+            sides = sides_of(group.ready, self.kept, self.tables, known)
             for chunk in group.chunks:
                 members = group.members(chunk, self.schemas)
                 yield group, chunk, evaluated_together(members, sides, chunk, ansi=self.ansi)

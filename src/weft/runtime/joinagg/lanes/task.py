@@ -22,7 +22,7 @@ from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.inputs import Inputs, Use
 from weft.runtime.joinagg.joins.joining import narrowed
-from weft.runtime.joinagg.joins.physical import sides_of
+from weft.runtime.joinagg.joins.physical import Sides, sides_of
 from weft.runtime.joinagg.keeping import folded_panes
 from weft.runtime.joinagg.lanes.stage import Form, Stage, decoded_group
 from weft.runtime.joinagg.served import Key
@@ -63,7 +63,7 @@ def _joined(
     failed: dict[int, QueryFailure] = {}
     for bucket in range(number, form["buckets"], stage.tasks):
         held = _Bucket(stage, inputs, split, bucket, form["buckets"])
-        sides = sides_of(group.ready, held, tables)
+        sides = sides_of(group.ready, held, tables, Sides())
         for chunk_number, chunk in enumerate(chunks):
             members = group.members(chunk, schemas)
             for which, result in enumerate(parts_together(members, sides, chunk, ansi=stage.ansi)):
