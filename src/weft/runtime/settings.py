@@ -25,8 +25,8 @@ SESSION_SETTINGS = {
 class Settings:
     """How a weft runs; none of these changes a result.
 
-    `kernel`: where levels 2 and 3, and the network's joins, run; `auto` takes the driver while the
-    open state, or the history of joins, is below `driver_cap_bytes`, and lanes above. `lanes`: how many
+    `kernel`: where levels 2 and 3, the network's joins and aggregation joins run; `auto` takes the driver while the
+    open state, the history of joins, or the entries of aggregation joins are below `driver_cap_bytes`, and lanes above. `lanes`: how many
     (default: the session's parallelism). `lane_cap_bytes`: how many bytes of rows a lane of joins
     holds at once; more are joined in pieces.
     `idle_seconds`: how long a stream must be quiet before due windows are flushed.
