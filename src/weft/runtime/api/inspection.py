@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.algebra.joinagg.sets import set_of
-from weft.algebra.joinagg.sources import source_of
+from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.numbered import numbered, numbered_name, source_name
@@ -87,7 +87,12 @@ class Inspection:
         queries = self._registry.aggregations()
         plans = {query.id: self._choices.planned(query) for query in queries}
         shared = sharing(queries, plans)
-        entries = self.counted(AGGREGATIONS_LOG).get("entries", {})
+        metrics = self.counted(AGGREGATIONS_LOG)
+        entries, held_back = metrics.get("entries", {}), metrics.get("waits_for", {})
+        finer: dict[str, Source] = {}
+        for stream in self._registry.sources:
+            served = self._choices.served(queries, stream)
+            finer |= {name: by for name, by in served.items() if by.id != name}
         return [
             AggregationView(
                 query,
@@ -96,9 +101,18 @@ class Inspection:
                 shared[query.id],
                 self._choices.forced,
                 tuple(
-                    entries.get(f"{'panes' if early else 'rows'}/{source_of(query, slot).id}")
+                    entries.get(_kept_as(source_of(query, slot), early=early))
                     for slot, early in enumerate(plans[query.id])
                 ),
+                tuple(
+                    finer.get(source_of(query, slot).id) if early else None
+                    for slot, early in enumerate(plans[query.id])
+                ),
+                {
+                    name: about["watermark"]
+                    for name, about in held_back.items()
+                    if name in query.relations and len(query.relations) > 1
+                },
             )
             for query in queries
         ]
@@ -159,3 +173,8 @@ class Inspection:
         if stream not in self._registry.sources:
             known = ", ".join(self._registry.sources) or "none"
             raise CatalogError("UNKNOWN_STREAM", name=stream, known=known)
+
+
+def _kept_as(source: Source, *, early: bool) -> str:
+    """Under which name the metrics count the entries of an input."""
+    return f"panes/{source.id}" if early else f"rows/{row_store(source)}"

@@ -26,7 +26,6 @@ from weft.runtime.checkpoint.commits import (
     Entry,
     Intent,
     Staged,
-    editions,
 )
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.network import history
@@ -43,7 +42,7 @@ from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NETWORK
 from weft.runtime.network.unseen import EVENTS, Unseen
 from weft.runtime.protocol.engine import Retained
-from weft.runtime.protocol.follower import consumed_steps
+from weft.runtime.protocol.follower import consumed
 from weft.runtime.protocol.step import StepFailed, StepWork
 from weft.runtime.tables import Bits, TableVersions
 
@@ -142,22 +141,20 @@ class NetworkEngine:
         changes = decoded(last.engine["editions"]) if last else {}
         plan = self._log.network(intent.plan_version)
         unseen = Unseen.of(plan, last.engine if last else {}, self._latest_events(last))
-        for relation, position in intent.inputs.items():
-            after = last.inputs.get(relation) if last else None
-            for step in consumed_steps(self._stream_log(relation), after, position, NETWORK):
-                if step["kind"] != "data":
-                    continue
-                edition = editions(step).get(NETWORK)
-                unseen.add(relation, edition, step["max_event_time"])
-                if edition is None:
-                    continue
-                sequence = step["sequence"]
-                changes[relation] = noted(changes.get(relation, ()), [(sequence, edition)])
-                published += [
-                    Consumed(Published(relation, sequence, entry), edition)
-                    for entry in step["published"]
-                    if entry["publication"] == NETWORK
-                ]
+        for consumed_step in consumed(intent, last, self._stream_log, NETWORK):
+            step, relation = consumed_step.step, consumed_step.relation
+            if step["kind"] != "data":
+                continue
+            edition = consumed_step.edition(NETWORK)
+            unseen.add(relation, edition, step["max_event_time"])
+            if edition is None:
+                continue
+            sequence = step["sequence"]
+            changes[relation] = noted(changes.get(relation, ()), [(sequence, edition)])
+            published += [
+                Consumed(Published(relation, sequence, entry), edition)
+                for entry in consumed_step.files
+            ]
         self._consumed = _Consumed(tuple(published), changes, unseen)
         work.counted["rows"] = sum(one.file.entry["rows"] for one in published)
 

@@ -19,16 +19,25 @@ A follower that cannot go on across such a gap ends a step at the gap, and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from weft.errors import CheckpointError
-from weft.runtime.checkpoint.commits import Commit, Intent, Position, step_name
+from weft.runtime.checkpoint.commits import (
+    Commit,
+    Edition,
+    Entry,
+    Intent,
+    Position,
+    editions,
+    step_name,
+)
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.spark_checkpoint import check_session
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.protocol.stepper import Origin, Stepper
 from weft.runtime.settings import session_settings
@@ -86,6 +95,43 @@ def consumed_steps(
             raise CheckpointError("DAMAGED", path=log.folder("commits"), detail=detail)
         previous = step["sequence"]
     return steps
+
+
+@dataclass(frozen=True)
+class Consumed:
+    """A step of an input log that a follower's step consumes."""
+
+    relation: str
+    """The input log."""
+    step: Mapping[str, Any]
+    """As its commit has it."""
+    files: tuple[Entry, ...]
+    """What it has published for the follower."""
+
+    def edition(self, publication: str) -> Edition | None:
+        """For whom it has published."""
+        return editions(self.step).get(publication)
+
+    def require_files(self, storage: Storage) -> None:
+        """Refuse a published file that is gone, before Spark does so in its own words."""
+        for entry in self.files:
+            if not storage.exists(entry["name"]):
+                raise CheckpointError("DAMAGED", path=entry["name"], detail="the file is missing")
+
+
+def consumed(
+    intent: Intent,
+    last: Commit | None,
+    log: Callable[[str], StreamLog],
+    *publications: str,
+) -> Iterator[Consumed]:
+    """All steps of its input logs that a follower's step consumes, with the files of its publications; of the last one
+    of these no step may be missing (`consumed_steps`)."""
+    for relation, position in intent.inputs.items():
+        after = last.inputs.get(relation) if last else None
+        for step in consumed_steps(log(relation), after, position, publications[-1]):
+            files = [e for e in step["published"] if e["publication"] in publications]
+            yield Consumed(relation, step, tuple(files))
 
 
 class Follower:
