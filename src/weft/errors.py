@@ -35,6 +35,7 @@ MESSAGES: dict[str, str] = {
     "NO_AGGREGATE": "windows in brackets are for joins that aggregate; add an aggregate such as count(*), or "
     "GROUP BY, or write the windows as conditions on event times",
     "BAD_EVERY": "{detail}",
+    "BAD_BACKFILL": "backfill is for filters and joins: {detail}",
     "BAD_EMIT": "emit is 'full' or 'changes', and belongs to aggregation joins: {detail}",
     "BAD_TIME": "the window must be over the stream's event time '{time}', not {found}",
     "UNSUPPORTED": "{detail}",
@@ -66,6 +67,8 @@ MESSAGES: dict[str, str] = {
     "BAD_TREE": "{detail}",
     # early and late plans of an aggregation join
     "BAD_QEP": "{detail}",
+    # placement over nodes
+    "BAD_PLACEMENT": "{detail}",
     # running
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
     "UNKNOWN_SETTING": "there is no {name} '{value}'; choose one of {known}",
@@ -222,6 +225,12 @@ class QepError(WeftError):
     """An aggregation join whose early and late plans cannot be priced."""
 
     kind = "qep"
+
+
+class PlacementError(WeftError):
+    """Nodes on which nothing can be placed."""
+
+    kind = "placement"
 
 
 class CheckpointError(WeftError):

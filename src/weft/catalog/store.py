@@ -52,6 +52,8 @@ class QueryRecord:
     late: int
     emit: str | None = None
     """What an aggregation join emits, as it was registered: full, changes, or nothing said."""
+    backfill: bool = False
+    """Whether a filter or join sees the rows that history held when it was added."""
 
     @property
     def id(self) -> str:
@@ -152,10 +154,11 @@ class Catalog:
         status: str = ACTIVE,
         detail: str = "",
         emit: str | None = None,
+        backfill: bool = False,
     ) -> QueryRecord:
         """Register a name; refused if a live query has it."""
         row = {"name": name, "sql": sql, "status": status, "detail": detail, "registered": _now()}
-        row["emit"] = emit
+        row |= {"emit": emit, "backfill": backfill}
         with self._database.writing() as connection:
             self.check_free(name)
             try:
@@ -164,7 +167,7 @@ class Catalog:
                 raise _taken(name) from error
             _count_change(connection)
             assert key is not None
-        return QueryRecord(int(key[0]), name, sql, status, detail, None, 0, emit)
+        return QueryRecord(int(key[0]), name, sql, status, detail, None, 0, emit, backfill)
 
     def check_free(self, name: str) -> None:
         """Refuse a name that is malformed or that a live query has."""
@@ -234,6 +237,7 @@ class Catalog:
                         detail=record.detail,
                         complete_from=record.complete_from,
                         emit=record.emit,
+                        backfill=record.backfill,
                         registered=_now(),
                     )
                 )
@@ -262,6 +266,7 @@ class Catalog:
                 row.complete_from,
                 row.late,
                 row.emit,
+                bool(row.backfill),
             )
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "run": "weft.cli.run.command:run",
     "results": "weft.cli.results:results",
     "plan": "weft.cli.papers.plan:plan",
+    "place": "weft.cli.papers.place:place",
     "tree": "weft.cli.papers.tree:tree",
     "qep": "weft.cli.papers.qep:qep",
     "doctor": "weft.cli.machine.doctor:doctor",

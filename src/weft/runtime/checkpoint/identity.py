@@ -1,4 +1,4 @@
-"""A checkpoint's identity: its format, its project, its number of lanes."""
+"""A checkpoint's identity: its format and its project. It also names the lanes of the process that made it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = "weft.json"
 
 @dataclass(frozen=True)
 class Identity:
-    """What `weft.json` says."""
+    """What `weft.json` says, and how many lanes this process uses: files do not depend on that."""
 
     project: str
     lanes: int
@@ -51,4 +51,4 @@ def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identi
             path=storage.uri,
             detail=f"it belongs to project '{body['project']}', not to '{project}'",
         )
-    return Identity(body["project"], body["lanes"], body["owner"])
+    return Identity(body["project"], lanes, body["owner"])
