@@ -133,6 +133,25 @@ def test_a_holder_whose_process_ended_on_this_machine_is_not_waited_for(storage:
     lease.release()
 
 
+def test_a_lease_that_could_not_be_given_back_is_free_for_the_same_process(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Storage was away when its run ended."""
+    first, second = Lease(storage), Lease(storage)
+    first.acquire()
+    with monkeypatch.context() as away:
+        away.setattr(first._holding._objects, "put", _fail)
+        first.release()
+    began = time.monotonic()
+    second.acquire()
+    assert second.epoch == 2 and time.monotonic() - began < 2
+    second.release()
+
+
+def _fail(*arguments: object) -> None:
+    raise CheckpointError("UNREACHABLE", path="s3://bucket", detail="away")
+
+
 def test_storage_that_is_away_for_a_moment_is_asked_again(
     storage: Storage, server: ObjectServer
 ) -> None:

@@ -31,6 +31,9 @@ BEAT = 5.0
 LASTS = 30.0
 _LOOK_EVERY = 0.5
 
+_let_go: set[str] = set()
+"""Holders of this process that have ended. Storage that did not answer may not have heard of it."""
+
 
 class LeaseObject:
     """The right to write a checkpoint in object storage."""
@@ -93,6 +96,7 @@ class LeaseObject:
         self._ended.set()
         self._thread.join()
         self._thread = None
+        _let_go.add(self._holder)
         with self._lock, suppress(WeftError):
             if self._lost is None:
                 self._objects.put(LEASE, self._body(released=True), self._tag)
@@ -147,7 +151,7 @@ def whoami() -> dict[str, Any]:
 
 def _is_free(body: dict[str, Any]) -> bool:
     """Whether the holder has given the lease back, or was a process of this machine that has ended."""
-    if body.get("released"):
+    if body.get("released") or body.get("holder") in _let_go:
         return True
     machine = _machine()
     if not machine or body.get("machine") != machine:
