@@ -13,8 +13,9 @@ Time: O(n log n) for n entries, plus O(log n) for each result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.sorting import ordered
 from weft.kernel.network.rows import ColumnRows
 
+Found = TypeVar("Found")
 ALWAYS = None
 """The instants of contents that are the same at every instant."""
 
@@ -42,9 +44,40 @@ class Contents:
     rows: ColumnRows
     counts: Array
     partials: Mapping[str, Stored]
+    _found: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.counts)
+
+    def remembered(self, name: Hashable, find: Callable[[], Found]) -> Found:
+        """What was found out about these contents before, or is now."""
+        if name not in self._found:
+            self._found[name] = find()
+        found: Found = self._found[name]
+        return found
+
+    def codes(self, name: str) -> ColumnCodes:
+        """The values of a column as small integers."""
+        return self.remembered(("codes", name), lambda: ColumnCodes(self.rows.column(f"0.{name}")))
+
+    @property
+    def single(self) -> bool:
+        """Whether every entry stands for one row."""
+        return self.remembered("single", lambda: bool((self.counts == 1).all()))
+
+
+class ColumnCodes:
+    """An integer for every row, equal for values that SQL groups together, and the values back."""
+
+    def __init__(self, values: Column) -> None:
+        array = to_arrow(values)
+        self.type: pa.DataType = array.type
+        self._encoder = KeyEncoder([array.type])
+        self.codes: Array = self._encoder.encode([array])
+        self.count = int(self.codes.max(initial=0)) + 1
+
+    def decode(self, codes: Array) -> pa.Array:
+        return self._encoder.decode(0, codes)
 
 
 @dataclass(frozen=True)
@@ -99,7 +132,8 @@ class Entries:
         if merged is None:
             return _copies(entries, span, instants)
         codes = _codes(entries.columns, len(entries))
-        order = np.lexsort((span[1], span[0], codes))
+        width = len(instants) + 1
+        order, _ = ordered((codes * width + span[0]) * width + span[1])
         codes, span, entries = codes[order], span[:, order], entries.take(order)
         same = codes[1:] == codes[:-1]
         if (span[1, 1:] >= span[1, :-1])[same].all():
@@ -191,13 +225,12 @@ def _ranges(
 ) -> Contents:
     """Entries are sorted by key and first instant, and those of a key leave in the same order."""
     begins, _ = ranges_of_runs(codes) if len(codes) else (codes, codes)
-    width = len(instants) + 1
-    numbers = np.zeros(len(codes), np.int64)
-    numbers[begins[1:]] = 1
-    numbers = np.cumsum(numbers)
-    wanted = np.arange(len(begins))[:, None] * width + np.arange(len(instants))
-    low = np.searchsorted(numbers * width + span[1], wanted, side="right")
-    high = np.searchsorted(numbers * width + span[0], wanted, side="right")
+    starts = np.zeros(len(codes), np.int64)
+    starts[begins[1:]] = 1
+    numbers = np.cumsum(starts)
+    # Of the entries of a key those count at an instant that have come, but for those that have left before.
+    high = begins[:, None] + _until(numbers, span[0], len(begins), len(instants))
+    low = begins[:, None] + _until(numbers, span[1], len(begins), len(instants))
     keys, places = np.nonzero(low < high)
     low, high = low[keys, places], high[keys, places]
     combiner = Combiner({**entries.partials, COUNT_STAR.name: (entries.counts,)})
@@ -208,6 +241,14 @@ def _ranges(
         combiner.over(COUNT_STAR, low, high)[0],
         {p.name: combiner.over(p, low, high) for p in merged},
     )
+
+
+def _until(keys: Array, places: Array, count: int, instants: int) -> Array:
+    """By key and instant, how many of the key's entries have a place up to the instant."""
+    width = instants + 1
+    at = np.bincount(keys * width + places, minlength=count * width).reshape(count, width)
+    counted: Array = np.cumsum(at[:, :instants], axis=1)
+    return counted
 
 
 def entries_of(

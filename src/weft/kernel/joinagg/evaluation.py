@@ -64,9 +64,11 @@ def evaluated(
         for entry, of_entry in zip(query.aggregates, partials, strict=True)
         for partial in of_entry
     ]
-    grouping = Grouping([moved(key, places) for key in query.keys], needed, ansi)
+    in_order = [contents[slot] for slot in order]
+    keys = [moved(key, places) for key in query.keys]
     try:
-        for part in joined([contents[slot] for slot in order], steps, ansi=ansi, block=block):
+        grouping = Grouping(keys, needed, in_order, instants, ansi=ansi)
+        for part in joined(in_order, steps, ansi=ansi, block=block):
             grouping.add(part)
         groups = grouping.groups()
         if not query.keys:

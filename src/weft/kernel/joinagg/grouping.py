@@ -8,7 +8,7 @@ groups together, so memory holds groups, not joined entries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +16,12 @@ import pyarrow as pa
 from weft.algebra.partial import Partial
 from weft.algebra.scalar import Scalar
 from weft.kernel.columns import partial_columns
-from weft.kernel.columns import scalar as scalars
-from weft.kernel.columns.arrow import arrow_type
-from weft.kernel.columns.column import to_arrow
 from weft.kernel.columns.combine import over_runs, ranges_of_runs
-from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.sorting import ordered
+from weft.kernel.joinagg.entries import Contents
+from weft.kernel.joinagg.group_keys import GroupKeys
 from weft.kernel.joinagg.join import Joined
 from weft.kernel.joinagg.scaling import counted, scaled
 
@@ -39,47 +37,34 @@ class Groups:
     partials: Mapping[tuple[Slot, str], Stored]
 
 
-@dataclass
 class Grouping:
     """Collects the groups of blocks. `partials` are those of each aggregate, with the input they are
-    of; None: they count joined rows."""
+    of; None: they count joined rows. `instants` are all that are evaluated, in ascending order."""
 
-    keys: Sequence[Scalar]
-    partials: Sequence[tuple[Slot, Partial]]
-    ansi: bool
-    _blocks: list[Groups] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        types = [arrow_type(key.type) for key in self.keys]
-        self._encoder = KeyEncoder(types) if types else None
+    def __init__(
+        self,
+        keys: Sequence[Scalar],
+        partials: Sequence[tuple[Slot, Partial]],
+        contents: Sequence[Contents],
+        instants: Array,
+        *,
+        ansi: bool,
+    ) -> None:
+        self._partials, self._instants = partials, instants
+        self._keys = GroupKeys(keys, contents, ansi=ansi)
+        self._blocks: list[Groups] = []
 
     def add(self, joined: Joined) -> None:
         """Take in a block of joined entries."""
         assert joined.instants is not None
         copies = _Copies(joined)
+        places = np.searchsorted(self._instants, joined.instants)
+        groups = _Runs(self._keys.codes(joined), places, len(self._instants))
         columns = {
-            (slot, partial.name): _of_block(slot, partial, joined, copies)
-            for slot, partial in self.partials
+            (slot, partial.name): groups.combined(partial, _of_block(slot, partial, joined, copies))
+            for slot, partial in self._partials
         }
-        codes = self._codes(joined)
-        self._blocks.append(_grouped(joined.instants, codes, columns, self.partials))
-
-    def _codes(self, joined: Joined) -> Array:
-        if self._encoder is None:
-            return np.zeros(joined.count, np.int64)
-        arrays: dict[str, pa.Array] = {}
-
-        def column(name: str) -> pa.Array:
-            if name not in arrays:
-                arrays[name] = to_arrow(joined.column(name))
-            return arrays[name]
-
-        return self._encoder.encode(
-            [
-                _typed(scalars.evaluate(key, column, joined.count, ansi=self.ansi), key)
-                for key in self.keys
-            ]
-        )
+        self._blocks.append(Groups(joined.instants[groups.first], groups.codes, columns))
 
     def groups(self) -> Groups:
         """All groups so far."""
@@ -87,77 +72,69 @@ class Grouping:
             empty = np.zeros(0, np.int64)
             absent = {
                 (slot, partial.name): partial_columns.absent(partial, 0)
-                for slot, partial in self.partials
+                for slot, partial in self._partials
             }
             return Groups(empty, empty, absent)
         if len(self._blocks) > 1:
-            columns = {
-                key: partial_columns.concatenate([block.partials[key] for block in self._blocks])
-                for key in self._blocks[0].partials
-            }
             instants = np.concatenate([block.instants for block in self._blocks])
             codes = np.concatenate([block.codes for block in self._blocks])
-            self._blocks = [_grouped(instants, codes, columns, self.partials)]
+            groups = _Runs(codes, np.searchsorted(self._instants, instants), len(self._instants))
+            columns = {
+                (slot, partial.name): groups.combined(
+                    partial,
+                    partial_columns.concatenate(
+                        [block.partials[slot, partial.name] for block in self._blocks]
+                    ),
+                )
+                for slot, partial in self._partials
+            }
+            self._blocks = [Groups(instants[groups.first], groups.codes, columns)]
         return self._blocks[0]
 
     def key(self, index: int, codes: Array) -> pa.Array:
         """A key column of groups."""
-        assert self._encoder is not None
-        return self._encoder.decode(index, codes)
-
-
-def _typed(values: pa.Array, key: Scalar) -> pa.Array:
-    wanted = arrow_type(key.type)
-    values = values if values.type == wanted else values.cast(wanted)
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        return self._keys.decode(index, codes)
 
 
 class _Copies:
     """How many joined rows an entry of each input stands for, apart from its own."""
 
     def __init__(self, joined: Joined) -> None:
-        self._counts = [
-            contents.counts[positions]
-            for contents, positions in zip(joined.contents, joined.positions, strict=True)
-        ]
-        self._without: dict[Slot, Array] = {}
+        self._joined = joined
+        self._without: dict[Slot, Array | None] = {}
 
-    def without(self, slot: Slot) -> Array:
-        """The product of the counts of all inputs but one."""
+    def without(self, slot: Slot) -> Array | None:
+        """The product of the counts of all inputs but one; None: 1 everywhere."""
         if slot not in self._without:
-            product = np.ones(len(self._counts[0]), np.int64)
-            for other, counts in enumerate(self._counts):
-                if other != slot:
-                    product = counted(product, counts)
+            product: Array | None = None
+            for other, contents in enumerate(self._joined.contents):
+                if other == slot or contents.single:
+                    continue
+                counts = contents.counts[self._joined.positions[other]]
+                product = counts if product is None else counted(product, counts)
             self._without[slot] = product
         return self._without[slot]
 
 
 def _of_block(slot: Slot, partial: Partial, joined: Joined, copies: _Copies) -> Stored:
+    factors = copies.without(slot)
     if slot is None:
-        return (copies.without(None),)
+        return (np.ones(joined.count, np.int64) if factors is None else factors,)
     stored = joined.contents[slot].partials[partial.name]
     taken = partial_columns.take(stored, joined.positions[slot])
-    return scaled(partial, taken, copies.without(slot))
+    return taken if factors is None else scaled(partial, taken, factors)
 
 
-def _grouped(
-    instants: Array,
-    codes: Array,
-    columns: Mapping[tuple[Slot, str], Stored],
-    partials: Sequence[tuple[Slot, Partial]],
-) -> Groups:
-    distinct, places = np.unique(instants, return_inverse=True)
-    order, sorted_groups = ordered(codes * len(distinct) + places.reshape(-1))
-    low, high = ranges_of_runs(sorted_groups)
-    first = order[low]
-    combined = {
-        (slot, partial.name): over_runs(
-            partial,
-            {partial.name: partial_columns.take(columns[slot, partial.name], order)},
-            low,
-            high,
-        )
-        for slot, partial in partials
-    }
-    return Groups(instants[first], codes[first], combined)
+class _Runs:
+    """Joined entries in the order of their groups and instants."""
+
+    def __init__(self, codes: Array, places: Array, instants: int) -> None:
+        self._order, groups = ordered(codes * instants + places)
+        self._low, self._high = ranges_of_runs(groups)
+        self.first = self._order[self._low]
+        """An entry of each group."""
+        self.codes: Array = groups[self._low] // instants
+
+    def combined(self, partial: Partial, stored: Stored) -> Stored:
+        columns = {partial.name: partial_columns.take(stored, self._order)}
+        return over_runs(partial, columns, self._low, self._high)
