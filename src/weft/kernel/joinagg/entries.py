@@ -35,6 +35,20 @@ ALWAYS = None
 """The instants of contents that are the same at every instant."""
 
 
+class Memory:
+    """What was computed of a value that does not change, by name."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Any] = {}
+
+    def of(self, name: Hashable, find: Callable[[], Found]) -> Found:
+        """What was found before, or is now."""
+        if name not in self._found:
+            self._found[name] = find()
+        found: Found = self._found[name]
+        return found
+
+
 @dataclass(frozen=True)
 class Contents:
     """What an input holds at instants: the instant of each entry, its columns (`0.name`), how many rows it
@@ -44,26 +58,20 @@ class Contents:
     rows: ColumnRows
     counts: Array
     partials: Mapping[str, Stored]
-    _found: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    found: Memory = field(default_factory=Memory, init=False, compare=False, repr=False)
+    """What was found out about these contents, so that queries which share them share it."""
 
     def __len__(self) -> int:
         return len(self.counts)
 
-    def remembered(self, name: Hashable, find: Callable[[], Found]) -> Found:
-        """What was found out about these contents before, or is now."""
-        if name not in self._found:
-            self._found[name] = find()
-        found: Found = self._found[name]
-        return found
-
     def codes(self, name: str) -> ColumnCodes:
         """The values of a column as small integers."""
-        return self.remembered(("codes", name), lambda: ColumnCodes(self.rows.column(f"0.{name}")))
+        return self.found.of(("codes", name), lambda: ColumnCodes(self.rows.column(f"0.{name}")))
 
     @property
     def single(self) -> bool:
         """Whether every entry stands for one row."""
-        return self.remembered("single", lambda: bool((self.counts == 1).all()))
+        return self.found.of("single", lambda: bool((self.counts == 1).all()))
 
 
 class ColumnCodes:
@@ -89,6 +97,8 @@ class Entries:
     columns: Mapping[str, Column]
     counts: Array
     partials: Mapping[str, Stored]
+    found: Memory = field(default_factory=Memory, init=False, compare=False, repr=False)
+    """The contents at instants, so that queries which share the entries share them."""
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -120,6 +130,10 @@ class Entries:
     def at(self, instants: Array, merged: Sequence[Partial] | None) -> Contents:
         """The contents at instants, which ascend. `merged` are the partials to combine by key; None: the
         entries stay apart."""
+        partials = None if merged is None else tuple(partial.name for partial in merged)
+        return self.found.of((instants.tobytes(), partials), lambda: self._at(instants, merged))
+
+    def _at(self, instants: Array, merged: Sequence[Partial] | None) -> Contents:
         if not len(instants):
             return _copies(self.take(np.zeros(0, np.int64)), np.zeros((2, 0), np.int64), instants)
         entries = self.counting(int(instants[0]), int(instants[-1]))

@@ -52,7 +52,7 @@ class _Alone:
 
 def keys_of(contents: Contents, side: KeySide, *, ansi: bool) -> EntryKeys:
     """The keys of all entries. The side reads columns of this input alone."""
-    return contents.remembered(("keys", side, ansi), lambda: _keys(contents, side, ansi))
+    return contents.found.of(("keys", side, ansi), lambda: _keys(contents, side, ansi))
 
 
 def _keys(contents: Contents, side: KeySide, ansi: bool) -> EntryKeys:

@@ -57,11 +57,14 @@ class Grouping:
     def add(self, joined: Joined) -> None:
         """Take in a block of joined entries."""
         assert joined.instants is not None
-        copies = _Copies(joined)
         places = np.searchsorted(self._instants, joined.instants)
         groups = _Runs(self._keys.codes(joined), places, len(self._instants))
+        in_order = joined.only(groups.order)
+        copies = _Copies(in_order)
         columns = {
-            (slot, partial.name): groups.combined(partial, _of_block(slot, partial, joined, copies))
+            (slot, partial.name): groups.combined(
+                partial, _of_block(slot, partial, in_order, copies)
+            )
             for slot, partial in self._partials
         }
         self._blocks.append(Groups(joined.instants[groups.first], groups.codes, columns))
@@ -82,8 +85,11 @@ class Grouping:
             columns = {
                 (slot, partial.name): groups.combined(
                     partial,
-                    partial_columns.concatenate(
-                        [block.partials[slot, partial.name] for block in self._blocks]
+                    partial_columns.take(
+                        partial_columns.concatenate(
+                            [block.partials[slot, partial.name] for block in self._blocks]
+                        ),
+                        groups.order,
                     ),
                 )
                 for slot, partial in self._partials
@@ -129,12 +135,12 @@ class _Runs:
     """Joined entries in the order of their groups and instants."""
 
     def __init__(self, codes: Array, places: Array, instants: int) -> None:
-        self._order, groups = ordered(codes * instants + places)
+        self.order, groups = ordered(codes * instants + places)
         self._low, self._high = ranges_of_runs(groups)
-        self.first = self._order[self._low]
+        self.first = self.order[self._low]
         """An entry of each group."""
         self.codes: Array = groups[self._low] // instants
 
-    def combined(self, partial: Partial, stored: Stored) -> Stored:
-        columns = {partial.name: partial_columns.take(stored, self._order)}
-        return over_runs(partial, columns, self._low, self._high)
+    def combined(self, partial: Partial, in_order: Stored) -> Stored:
+        """The partial of every group, of what entries have in this order."""
+        return over_runs(partial, {partial.name: in_order}, self._low, self._high)

@@ -60,7 +60,7 @@ class Due:
             return np.zeros(0, np.int64)
         spans = [(low, high)]
         for side in sides:
-            spans = _overlaps(spans, _covered(side, low, high))
+            spans = _overlaps(spans, _covered(side, low, high, self.step))
         parts = [np.arange(first, last + 1, self.step, dtype=np.int64) for first, last in spans]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
@@ -83,10 +83,13 @@ def first_filled(sides: Sequence[Entries], now: int) -> int | None:
     return min(firsts, default=None)
 
 
-def _covered(side: Entries, low: int, high: int) -> list[tuple[int, int]]:
+def _covered(side: Entries, low: int, high: int, step: int) -> list[tuple[int, int]]:
     """Where a side has entries, as spans that do not touch."""
-    first, last = np.maximum(side.first, low), np.minimum(side.last, high)
-    pairs = np.unique(np.stack([first, last])[:, first <= last], axis=1)
+    first = (np.maximum(side.first, low) - low) // step
+    last = (np.minimum(side.last, high) - low) // step
+    width = (high - low) // step + 1
+    packed = np.unique((first * width + last)[first <= last])
+    pairs = low + np.stack([packed // width, packed % width]) * step
     spans: list[tuple[int, int]] = []
     for begin, end in pairs.T.tolist():
         if spans and begin <= spans[-1][1]:

@@ -145,6 +145,10 @@ class _Side:
         return probes, self._starts[first], self._starts[first + 1]
 
 
+def _side(contents: Contents, key: KeySide, *, ansi: bool) -> _Side:
+    return contents.found.of(("side", key, ansi), lambda: _Side(contents, key, ansi=ansi))
+
+
 class _Probes:
     """How the inputs joined so far search the next one.
 
@@ -201,7 +205,7 @@ def joined(
     if not all(len(one) for one in contents):
         return
     sides = [
-        _Side(right, step.key.right, ansi=ansi)
+        _side(right, step.key.right, ansi=ansi)
         for right, step in zip(contents[1:], steps, strict=True)
     ]
     probes = [

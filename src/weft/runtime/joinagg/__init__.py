@@ -2,5 +2,5 @@
 
 `choices` decides which inputs are early, by what they hold (`loads`). Streams publish panes of early inputs and rows of late ones (`publication`); `served`
 remembers from when on a stream has published what. `inputs` says who shares what and how long it is needed; `keeping` decides what stays
-after a step, in files (`statefiles`); `waiting` tells which stream holds the others back; `results` evaluates queries at the instants of a step. What is joined and how is in `weft.kernel.joinagg`.
+after a step, in files (`statefiles`); `waiting` tells which stream holds the others back; `results` evaluates queries at the instants of a step, over `shared_entries`. What is joined and how is in `weft.kernel.joinagg`.
 """

@@ -42,6 +42,7 @@ from weft.runtime.joinagg.keeping import Keeping, Kept, horizons_of
 from weft.runtime.joinagg.publication import LATE_ROWS
 from weft.runtime.joinagg.results import Evaluator, QueryResult
 from weft.runtime.joinagg.served import Key, StreamServed
+from weft.runtime.joinagg.shared_entries import SharedEntries
 from weft.runtime.joinagg.waiting import waits_for
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.engine import Retained
@@ -215,6 +216,7 @@ class JoinAggEngine:
             {name: self._tables.rows(version) for name, version in intent.tables.items()},
             intent.settings["ansi"].lower() == "true",
         )
+        shared = SharedEntries(panes, inputs, intent.watermark)
         landmarks = self._landmarks(inputs, last)
         horizons, known = horizons_of(last), last.engine["complete"] if last else {}
         results: dict[str, QueryResult] = {}
@@ -239,11 +241,7 @@ class JoinAggEngine:
                 first = _first(query, begins)
                 complete[query.id] = known.get(query.id, first) if first <= next_instant else first
                 streams = {
-                    use.slot: panes[use.key]
-                    .between(begins[use.slot], intent.watermark)
-                    .entries(use.window, query.step)
-                    for use in uses
-                    if use is not None
+                    use.slot: shared.of(use, begins[use.slot]) for use in uses if use is not None
                 }
                 due = Due(intent.watermark_before, intent.watermark, query.step)
                 try:
