@@ -17,6 +17,7 @@ NAMES = (
     "statistics",
     "bounded",
     "network",
+    "aggjoin",
     "soak",
 )
 
@@ -60,6 +61,10 @@ def bench(
         from weft.bench.network import benchmark as network
 
         network.main(json=as_json, only=_parts(only, network.PARTS), work=work)
+    elif name == "aggjoin":
+        from weft.bench.aggjoin import benchmark as aggjoin
+
+        aggjoin.main(json=as_json, only=_parts(only, aggjoin.PARTS), work=work)
     elif name == "plan":
         from weft.bench import plan
 
