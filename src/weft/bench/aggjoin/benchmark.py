@@ -1,6 +1,6 @@
 """What `weft bench aggjoin` measures: ratios in one run.
 
-`choice` judges weft's choice of plans at all points of figures 4 and 5, in the kernel. `early` runs the paper's default queries in whole steps on Spark, late
+`fit` measures the kernel's constants of weft's costs at points drawn at random, and `choice` judges weft's choice of plans at all points of figures 4 and 5, in the kernel. `early` runs the paper's default queries in whole steps on Spark, late
 and early, with rates and windows scaled up until the late plan's join is most of a step. `many` runs queries that differ in grouping
 and selections over two streams, all in one weft, one of them in weft, and some of them alone on plain Spark; the time of all on Spark is the mean of these times
 their number.
@@ -18,6 +18,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from weft.bench.aggjoin.fitting import drawn, fitted
 from weft.bench.aggjoin.points import JudgedPoint, judged, papers_points
 from weft.bench.aggjoin.steps import Setting, stepped
 from weft.bench.aggjoin.whole import in_weft, on_spark
@@ -28,7 +29,8 @@ from weft.bench.measuring.turns import Say
 from weft.bench.peers.in_full import sampled
 from weft.experiments.aggjoin.kernel_run import PointKernel
 from weft.experiments.aggjoin.parameters import Budget, Point
-from weft.optimizer.joinagg.plans import Plan, plan_name
+from weft.optimizer.joinagg import weft_cost
+from weft.optimizer.joinagg.plans import Plan, all_plans, plan_name
 from weft.optimizer.joinagg.statistics import InputStatistics
 from weft.workloads.aggjoin.queries import WindowJoin, varied
 from weft.workloads.aggjoin.stored import store_stream
@@ -53,8 +55,10 @@ THREE_WAY = Setting(
 class AggJoinOptions:
     """How much is run."""
 
-    factors: tuple[float, float] = (2, 4)
+    factors: tuple[float, float] = (2, 3)
     """By which rates and windows of two-way and three-way points are multiplied in `choice`."""
+    drawn: int = 60
+    """Points that `fit` draws at random."""
     rounds: int = 15
     most_seconds: float = 0.4
     """A plan that has used up so many at a point is not run again."""
@@ -106,17 +110,25 @@ class AggJoinBench:
             )
         ]
 
+    def fit(self) -> list[Comparison]:
+        """The kernel's constants in weft's costs, fitted to points that are not judged."""
+        options = self._options
+        points = drawn(options.drawn)
+        self._say(f"kernel: {len(points)} points drawn at random")
+        constants = fitted(judged(points, options.rounds, options.most_seconds))
+        return [
+            Comparison(f"constant {name}", f"{value:.3g} µs", f"{used:g} µs in use", value / used)
+            for name, value in constants.items()
+            if (used := getattr(weft_cost, name, None))
+        ]
+
     def early(self) -> list[Comparison]:
         """The best early plan against the late one, in whole steps and in the kernel."""
         comparisons = []
         for setting, target in zip(self._options.settings, (5, 10), strict=True):
             ways = len(setting.shapes)
-            late = self._stepped(setting, (False,) * ways)
-            plans: list[Plan] = [(True,) * ways, (False, *(True,) * (ways - 1))]
-            best = min(
-                (self._stepped(setting, plan) for plan in plans),
-                key=lambda measured: measured.median_seconds,
-            )
+            late, *early = (self._stepped(setting, plan) for plan in all_plans(ways))
+            best = min(early, key=lambda measured: measured.median_seconds)
             comparisons.append(
                 Comparison(
                     f"the best early plan against the late one, {ways}-way, whole steps",
@@ -234,6 +246,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 PARTS: Mapping[str, Callable[[AggJoinBench], list[Comparison]]] = {
+    "fit": AggJoinBench.fit,
     "choice": AggJoinBench.choice,
     "early": AggJoinBench.early,
     "many": AggJoinBench.many,
@@ -268,7 +281,9 @@ def run(
         title="weft bench aggjoin",
         machine=machine(sessions[0] if sessions else None),
         settings={
-            "factors of two-way and three-way points": " and ".join(f"{f:g}" for f in options.factors),
+            "factors of two-way and three-way points": " and ".join(
+                f"{f:g}" for f in options.factors
+            ),
             "aggregation joins": options.queries,
             "rows of a stream": options.file_rows * options.files,
             "shuffle partitions": cores(),

@@ -20,7 +20,7 @@ from weft.optimizer.joinagg.plans import Plan, all_plans
 from weft.optimizer.joinagg.statistics import InputStatistics
 from weft.optimizer.joinagg.weft_cost import InputLoad, JoinLoad, choose_plan
 from weft.stats import StreamStatistics
-from weft.stats.sample import MOST_ROWS, JointSample
+from weft.stats.sample import MOST_ROWS, Hashes, JointSample
 from weft.workloads.aggjoin.streams import GROUP, JOIN, StreamShape, stream
 
 NEAR = 1.1
@@ -40,22 +40,23 @@ def scaled(point: Point, factor: float) -> Point:
 def papers_points(factors: tuple[float, float]) -> list[Point]:
     """All points of figures 4 and 5, two-way and three-way ones with their factors."""
     return [
-        replace(scaled(point, factors[len(point.inputs) - 2]), label=f"{sweep.figure} {point.label}")
+        replace(
+            scaled(point, factors[len(point.inputs) - 2]), label=f"{sweep.figure} {point.label}"
+        )
         for sweep in FULL.sweeps
         for point in sweep.points
     ]
 
 
 def load_of_point(point: Point, seed: int) -> JoinLoad:
-    """What is known of the point's streams by a sample: the costs' view of an instant. An instant has a pane of its own."""
+    """What is known of the point's streams by a sample: the costs' view of an instant. What streams do before, publishing panes or
+    rows, is no part of the kernel's time, so nothing is new here."""
     inputs, values = [], []
     for number, given in enumerate(point.inputs):
         known = _sampled(given, number, seed)
-        rows, new = given.window, given.rate
-        of_pane = known.groups(_KEYS, new)
-        inputs.append(
-            InputLoad(rows, new, known.groups(_KEYS, rows), of_pane * max(rows / new, 1), of_pane)
-        )
+        rows = given.window
+        entries = known.groups(_KEYS, min(given.rate, rows)) * max(rows / given.rate, 1)
+        inputs.append(InputLoad(rows, 0.0, known.groups(_KEYS, rows), entries, 0.0))
         values.append(known.groups({JOIN}, rows))
     pairs = {(slot, slot + 1): max(values[slot : slot + 2]) for slot in range(len(values) - 1)}
     return JoinLoad(tuple(inputs), pairs)
@@ -69,9 +70,12 @@ def _sampled(given: InputStatistics, number: int, seed: int) -> StreamStatistics
     return StreamStatistics(rows=rows, sample=JointSample().then(columns))
 
 
-def _hashes(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+def _hashes(values: pa.Array) -> Hashes:
     codes = values.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.uint64)
-    return ((codes + 1) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)).astype(np.uint32)
+    hashes: Hashes = ((codes + 1) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)).astype(
+        np.uint32
+    )
+    return hashes
 
 
 @dataclass(frozen=True)

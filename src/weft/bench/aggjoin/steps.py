@@ -58,7 +58,11 @@ class Setting:
         """The streams as files, one for each increment."""
         return [
             store_stream(
-                work / f"aggjoin-{len(self.shapes)}-{number}", shape, self.rows, self.increment, number
+                work / f"aggjoin-{len(self.shapes)}-{number}",
+                shape,
+                self.rows,
+                self.increment,
+                number,
             )
             for number, shape in enumerate(self.shapes)
         ]

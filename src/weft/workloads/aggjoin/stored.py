@@ -13,6 +13,4 @@ def store_stream(
 ) -> StoredStream:
     """The first rows of a stream, `per_file` in each file; `number` is its place among the joined ones."""
     recipe = f"aggjoin {shape} number={number} seed={seed}"
-    return store_table(
-        lambda: stream(shape, rows, number, seed), folder, rows, per_file, recipe
-    )
+    return store_table(lambda: stream(shape, rows, number, seed), folder, rows, per_file, recipe)
