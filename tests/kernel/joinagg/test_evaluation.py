@@ -15,8 +15,10 @@ from tests.support.joinagg import INSTANTS, Row, cases, entries, expected, query
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.scalar import Call, Ref
+from weft.kernel.joinagg import entry_keys, join
 from weft.kernel.joinagg.changes import REMOVED, changed
 from weft.kernel.joinagg.evaluation import Side, evaluated
+from weft.kernel.network.joins.keys import key_values
 
 
 def results(
@@ -65,6 +67,25 @@ def test_all_plans_equal_duckdb_at_every_instant(
         return  # a sum beyond BIGINT wraps here, and is wide in DuckDB
     for early in itertools.product([False, True], repeat=len(streams)):
         assert results(query, streams, early, INSTANTS) == wanted, early
+
+
+@given(case=cases())
+@settings(max_examples=15)
+def test_keys_whose_hashes_collide_are_compared(
+    case: tuple[AggregationJoin, list[list[Row]]],
+) -> None:
+    query, streams = case
+    early = tuple(slot % 2 == 0 for slot in range(len(streams)))
+
+    def colliding(side: Any, rows: Any, *, ansi: bool) -> tuple[Any, Any]:
+        values, valid = key_values(side, rows, ansi=ansi)
+        return values & 1, valid
+
+    wanted = results(query, streams, early, INSTANTS)
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (entry_keys, join):
+            patched.setattr(module, "key_values", colliding)
+        assert results(query, streams, early, INSTANTS) == wanted
 
 
 @given(cases())

@@ -158,7 +158,7 @@ class AggJoinBench:
         chosen = sampled(queries, options.spark_sample)
         alone = []
         for query in chosen:
-            self._say(f"plain Spark: {query.name}: {query.sql}")
+            self._say(f"plain Spark: {query.name}")
             alone.append(on_spark(self._spark, beginning, query, self._work))
             self._say(f"plain Spark: {query.name}: {rate(alone[-1])}")
         self.measurements += [single, many, *alone]

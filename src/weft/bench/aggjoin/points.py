@@ -8,12 +8,13 @@ round all plans of a point take their turn, as do all points; the least of a pla
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from weft.algebra.frozen import FrozenMapping
 from weft.experiments.aggjoin.kernel_run import KernelJoin
 from weft.experiments.aggjoin.parameters import FULL, Point
 from weft.optimizer.joinagg.plans import Plan, all_plans
@@ -83,8 +84,11 @@ class JudgedPoint:
     """The seconds of each plan for an instant, and which one was chosen."""
 
     point: Point
-    seconds: dict[Plan, float]
+    seconds: Mapping[Plan, float]
     chosen: Plan
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", FrozenMapping(self.seconds))
 
     @property
     def loss(self) -> float:

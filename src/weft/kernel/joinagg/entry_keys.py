@@ -16,7 +16,7 @@ import numpy as np
 from weft.algebra.predicates.slots import column_name, plain_name
 from weft.kernel.columns.column import Column
 from weft.kernel.columns.operations import Array
-from weft.kernel.joinagg.entries import Contents
+from weft.kernel.joinagg.contents import Contents
 from weft.kernel.network.joins.keys import KeySide, key_values
 
 
@@ -56,14 +56,47 @@ def keys_of(contents: Contents, side: KeySide, *, ansi: bool) -> EntryKeys:
 
 
 def _keys(contents: Contents, side: KeySide, ansi: bool) -> EntryKeys:
-    values, valid = key_values(side, _Alone(contents), ansi=ansi)
+    names = sorted({plain_name(name) for name in side.names})
+    if len(names) == 1:
+        values, valid = _by_code(contents, names[0], side, ansi)
+    else:
+        values, valid = key_values(side, _Alone(contents), ansi=ansi)
     codes = np.full(len(values), -1, np.int64)
     entries = np.arange(len(values)) if valid is None else np.flatnonzero(valid)
     distinct, first, numbers = np.unique(values[entries], return_index=True, return_inverse=True)
     codes[entries] = numbers.reshape(-1)
-    names = sorted({plain_name(name) for name in side.names})
     pure = True
     for name in names:
         of_column = contents.codes(name).codes[entries]
         pure = pure and bool((of_column == of_column[first][codes[entries]]).all())
     return EntryKeys(distinct, entries[first], codes, pure)
+
+
+def _by_code(
+    contents: Contents, name: str, side: KeySide, ansi: bool
+) -> tuple[Array, Array | None]:
+    """The key of one column, computed for each value and not for each entry."""
+    coded = contents.codes(name)
+    present, values = coded.distinct()
+    of_values, valid = key_values(side, _Values(values), ansi=ansi)
+    by_code = np.zeros(coded.count, np.int64)
+    by_code[present] = of_values
+    if valid is None:
+        return by_code[coded.codes], None
+    there = np.zeros(coded.count, bool)
+    there[present] = valid
+    return by_code[coded.codes], there[coded.codes]
+
+
+class _Values:
+    """The values of one column as rows."""
+
+    def __init__(self, values: Column) -> None:
+        self._values = values
+
+    @property
+    def count(self) -> int:
+        return len(self._values)
+
+    def column(self, name: str) -> Column:
+        return self._values

@@ -20,7 +20,8 @@ from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.failure import NeedsSpark, QueryFailure
-from weft.kernel.joinagg.entries import Contents, Entries
+from weft.kernel.joinagg.contents import Contents
+from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.grouping import Grouping, Groups
 from weft.kernel.joinagg.join import BLOCK, join_steps, joined
 from weft.kernel.windows.lower import from_stored, lower

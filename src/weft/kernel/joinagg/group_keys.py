@@ -20,7 +20,7 @@ from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.column import to_arrow
 from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
-from weft.kernel.joinagg.entries import ColumnCodes, Contents
+from weft.kernel.joinagg.contents import ColumnCodes, Contents
 from weft.kernel.joinagg.join import Joined
 
 _MOST = 1 << 40

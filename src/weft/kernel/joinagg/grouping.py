@@ -20,7 +20,7 @@ from weft.kernel.columns.combine import over_runs, ranges_of_runs
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.sorting import ordered
-from weft.kernel.joinagg.entries import Contents
+from weft.kernel.joinagg.contents import Contents
 from weft.kernel.joinagg.group_keys import GroupKeys
 from weft.kernel.joinagg.join import Joined
 from weft.kernel.joinagg.scaling import counted, scaled

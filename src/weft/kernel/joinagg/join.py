@@ -20,7 +20,7 @@ from weft.algebra.predicates.slots import column_name, plain_name, slot_of
 from weft.kernel.columns.column import Column
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.sorting import ordered
-from weft.kernel.joinagg.entries import Contents
+from weft.kernel.joinagg.contents import Contents
 from weft.kernel.joinagg.entry_keys import EntryKeys, keys_of
 from weft.kernel.network.conditions import Compiler, Conditions, Evaluation
 from weft.kernel.network.joins.keys import Key, KeySide, equalities, equality_key, key_values
