@@ -92,9 +92,7 @@ class AggJoinBench:
         options = self._options
         points = papers_points(options.factors)
         self._say(f"kernel: {len(points)} points")
-        found = judged(points, options.rounds, options.most_seconds)
-        for point in found:
-            self._say(_told(point))
+        found = self._judged(points)
         good = sum(point.good for point in found)
         losses = [point.loss for point in found]
         return [
@@ -114,12 +112,19 @@ class AggJoinBench:
         options = self._options
         points = drawn(options.drawn)
         self._say(f"kernel: {len(points)} points drawn at random")
-        constants = fitted(judged(points, options.rounds, options.most_seconds))
+        constants = fitted(self._judged(points))
         return [
             Comparison(f"constant {name}", f"{value:.3g} µs", f"{used:g} µs in use", value / used)
             for name, value in constants.items()
             if (used := getattr(weft_cost, name, None))
         ]
+
+    def _judged(self, points: Sequence[Point]) -> list[JudgedPoint]:
+        found = []
+        for point in judged(points, self._options.rounds, self._options.most_seconds):
+            self._say(_told(point))
+            found.append(point)
+        return found
 
     def early(self) -> list[Comparison]:
         """The best early plan against the late one, in whole steps and in the kernel."""

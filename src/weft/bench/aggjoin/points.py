@@ -8,7 +8,7 @@ round all plans of a point take their turn, as do all points; the least of a pla
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -125,9 +125,8 @@ class PointTimes:
 
 def judged(
     points: Sequence[Point], rounds: int, most_seconds: float, seed: int = 1
-) -> list[JudgedPoint]:
+) -> Iterator[JudgedPoint]:
     """All points, measured in turns. Few of them are held at once, since their windows take memory."""
-    found = []
     for start in range(0, len(points), _AT_ONCE):
         running = [
             PointTimes(point, rounds, most_seconds, seed)
@@ -136,8 +135,7 @@ def judged(
         for _ in range(rounds):
             for times in running:
                 times.round()
-        found += [times.judged for times in running]
-    return found
+        yield from (times.judged for times in running)
 
 
 _AT_ONCE = 6
