@@ -40,7 +40,7 @@ def test_what_is_known_of_a_point_comes_from_a_sample() -> None:
 
 
 def test_constants_are_found_again_from_times_that_follow_them() -> None:
-    constants = (200.0, 0.05, 0.02, 0.1, 0.08, 500.0)
+    constants = (0.05, 0.02, 0.1, 0.08, 500.0)
     points = []
     for point in drawn(12):
         load = load_of_point(point, 1)

@@ -2,7 +2,7 @@
 
 None of these points is one that `choice` judges. The least squares solution over all plans and points, with relative errors and no constant below 0, of
 
-    µs ≈ INPUT·early inputs + MERGED·Σ entries + COPIED·Σ rows + PROBED·Σ contents + JOINED·joined + calls
+    µs ≈ MERGED·Σ entries + COPIED·Σ rows + PROBED·Σ contents + JOINED·joined + calls
 
 What the kernel's calls cost in every plan is fitted, too, but does not matter for the choice.
 """
@@ -21,7 +21,7 @@ from weft.optimizer.joinagg.plans import Plan
 from weft.optimizer.joinagg.statistics import InputStatistics
 from weft.optimizer.joinagg.weft_cost import JoinLoad
 
-NAMES: Final = ("INPUT", "MERGED", "COPIED", "PROBED", "JOINED", "calls")
+NAMES: Final = ("MERGED", "COPIED", "PROBED", "JOINED", "calls")
 _MOST_JOINED = 2e6
 
 
@@ -48,7 +48,6 @@ def features(load: JoinLoad, plan: Plan) -> tuple[float, ...]:
     """What a plan does for an instant, in the order of `NAMES`."""
     sides = list(zip(load.inputs, plan, strict=True))
     return (
-        float(sum(plan)),
         sum(side.entries for side, early in sides if early),
         sum(side.rows for side, early in sides if not early),
         sum(side.contents(early) for side, early in sides),
