@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages-installed
 WEFT := $(VENV)/.weft-installed
 ARCHIVE := $(VENV)/.archive-made
-# One Spark session each; a third one works while the others wait. WORKERS=0 runs all tests in one process.
-WORKERS ?= 3
+# One Spark session each; some work while others wait. WORKERS=0 runs all tests in one process.
+WORKERS ?= 4
 CODE := $(wildcard src tests experiments examples benchmarks)
 
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \

@@ -23,10 +23,11 @@ FAILED_EXAMPLES = Path(__file__).parents[1] / ".hypothesis" / "examples"
 FAILED = pytest.StashKey[bool]()
 """Whether the run failed: then its temporary files stay."""
 
-# No deadlines: the machine's speed is not under test.
+# No deadlines: the machine's speed is not under test. Half of the usual examples: every run has others.
 settings.register_profile(
     "weft",
     deadline=None,
+    max_examples=50,
     derandomize=False,
     print_blob=True,
     database=DirectoryBasedExampleDatabase(FAILED_EXAMPLES),
@@ -110,7 +111,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     Spark interprets expressions in it. Tests that run them as users do, compiled, set `COMPILED`.
     """
     from pyspark.sql import SparkSession
-    from tests.support.quick import quick_settings
+    from tests.support.quick import forget_hadoop_defaults, quick_settings
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
@@ -121,5 +122,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    forget_hadoop_defaults(session)
     yield session
     session.stop()

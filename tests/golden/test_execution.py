@@ -62,7 +62,7 @@ def executed(
         if not any(re.search(rf"\b{stream}\b", text) for text in texts.values()):
             continue
         rows = rows_of(stream)
-        batches = [rows[:700], rows[700:1100], [*rows[1100:], closing_row(stream)]]
+        batches = [rows[:900], [*rows[900:], closing_row(stream)]]
         write_batches(directory / stream, schema, batches)
         source = own_session.readStream.schema(ddl(schema)).option("maxFilesPerTrigger", 1)
         frame = source.parquet(str(directory / stream))

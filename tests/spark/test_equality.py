@@ -38,9 +38,9 @@ SHARING: tuple[dict[str, Any], ...] = (
 )
 
 
-#: The settings of most users, and half of the others: different ones in every run of the tests.
-CHOSEN = [SHARING[0], *seeds.some(__name__, SHARING[1:], 6)]
-LANES = CHOSEN[:3]
+#: The settings of most users, and some of the others: different ones in every run of the tests.
+CHOSEN = [SHARING[0], *seeds.some(__name__, SHARING[1:], 3)]
+LANES = CHOSEN[:2]
 SHARING_SETTINGS = set().union(*SHARING)
 
 COMMON = settings(

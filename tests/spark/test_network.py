@@ -192,7 +192,7 @@ def test_history_is_there_after_a_restart(streams: Streams) -> None:
 def test_joins_move_between_driver_and_tasks(streams: Streams) -> None:
     """By restarts, and by themselves: tasks above the cap; nothing is lost, nothing comes twice."""
     places: list[set[str]] = []
-    for step, kernel in enumerate(["driver", "lanes", "auto", "driver"]):
+    for step, kernel in enumerate(["lanes", "driver", "auto"]):
         with streams.open(kernel=kernel, lanes=2, driver_cap_bytes=1) as w:
             if step == 0:
                 streams.register(w, QUERIES)
@@ -203,8 +203,8 @@ def test_joins_move_between_driver_and_tasks(streams: Streams) -> None:
             progress = [p for p in run.recentProgress if p["stream"] == "@network"]
             places.append({p["where"] for p in progress if p["rows"]})
             total = streams.check(w, QUERIES)
-    assert total > 200
-    assert places == [{"driver"}, {"lanes"}, {"lanes"}, {"driver"}]
+    assert total > 150
+    assert places == [{"lanes"}, {"driver"}, {"lanes"}]
 
 
 def test_history_is_compacted_and_expires(

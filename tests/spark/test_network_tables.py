@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.crash.simulated import dying
 from tests.spark.test_network import Streams, some_rows
+from tests.support import seeds
 from tests.support.harness import session
 
 import weft
@@ -91,7 +92,7 @@ def register(w: weft.Weft, names: Iterable[str]) -> None:
         assert handle.status == "active", (name, handle.detail)
 
 
-@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+@pytest.mark.parametrize("kernel", seeds.some(__name__, ["driver", "lanes"], 1))
 def test_matches_are_those_of_the_tables_when_they_are_emitted(
     streams: Streams, kernel: str
 ) -> None:

@@ -57,8 +57,8 @@ def found_windows(w: weft.Weft, name: str) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize(
     ("kind", "kernel"),
     [
-        *((kind, "driver") for kind in FAILING),
-        *((kind, "lanes") for kind in seeds.some(__name__, [*FAILING], 1)),
+        *((kind, "driver") for kind in seeds.some(__name__, [*FAILING], 2)),
+        *((kind, "lanes") for kind in seeds.some(f"{__name__} lanes", [*FAILING], 1)),
     ],
 )
 def test_a_shared_query_shows_only_whole_windows_after_it_was_resumed(

@@ -130,11 +130,11 @@ def check(spark: SparkSession, case: Case, style: Style, **settings: Any) -> Non
             assert outcome.late[name] == rows.late(case.batches, case.delay)
 
 
-@pytest.mark.parametrize(("kernel", "turn"), [("driver", 0), ("driver", 1), ("lanes", 0)])
+@pytest.mark.parametrize("kernel", ["driver", "lanes"])
 @settings(COMMON, max_examples=1)
 @given(mixed_cases(3), styles())
 def test_windows_of_rows_and_of_time(
-    spark: SparkSession, kernel: str, turn: int, case: Case, style: Style
+    spark: SparkSession, kernel: str, case: Case, style: Style
 ) -> None:
     assume(rows_of_row_windows(case) > 30)
     assume(len({query.window for query in case.queries}) > 2)

@@ -127,7 +127,7 @@ ROUTES: dict[str, Callable[[str], Sink]] = {
 @pytest.mark.parametrize(
     ("kernel", "kind"),
     [
-        *(("driver", kind) for kind in seeds.some(__name__, [*ROUTES], 3)),
+        *(("driver", kind) for kind in seeds.some(__name__, [*ROUTES], 2)),
         ("lanes", "to the default's folder"),
     ],
 )

@@ -90,7 +90,7 @@ def assert_as_plain_spark(frames: dict[str, Any], wanted: dict[str, Any]) -> Non
         assert rows == by_text(python_rows(wanted[name].toArrow())), name
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("zone", seeds.some(__name__, ZONES, 2))
 def test_results_in_the_store(spark: SparkSession, tmp_path: Path, zone: str) -> None:
     own_session, w = ran(spark, tmp_path, zone, None)
     assert_as_plain_spark(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
 from tests.oracle.plain_spark import INTERPRETED
 
 from weft.runtime.api.class_archive import java_options
@@ -39,3 +40,18 @@ def quick_settings(shuffle_partitions: int = 2) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.session.timeZone": "UTC",
     }
+
+
+def forget_hadoop_defaults(session: SparkSession) -> None:
+    """Every task and every scan carries Hadoop's settings along: 1,100 default values of HDFS and YARN,
+    a fifteenth of a small micro-batch. Without them the code's own defaults hold, which are the same."""
+    java = session.sparkContext._jvm
+    assert java is not None
+    for name in ("org.apache.hadoop.mapred.JobConf", "org.apache.hadoop.hdfs.HdfsConfiguration"):
+        java.java.lang.Class.forName(name)  # adds its defaults, now and not later
+    configuration = java.java.lang.Class.forName("org.apache.hadoop.conf.Configuration")
+    field = configuration.getDeclaredField("defaultResources")
+    field.setAccessible(True)
+    resources = field.get(None)
+    resources.removeAll(java.java.util.ArrayList(resources))
+    session.sparkContext._jsc.hadoopConfiguration().reloadConfiguration()
