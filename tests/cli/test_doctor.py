@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.support import YAML, project, weft
 
-from weft.cli import doctor
+from weft.cli.machine import doctor
 
 
 def test_a_machine_that_can_run_weft() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.cli.support import weft
 
-from weft.cli.package import write_archive, write_zip
+from weft.cli.machine.package import write_archive, write_zip
 
 
 def test_the_zip_is_weft(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def _check_name(path: Path, ending: str) -> None:
 
 def write_zip(out: Path) -> int:
     """Write weft's own files; how many."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     files = sorted(path for path in root.rglob("*") if path.is_file() and _wanted(path, root))
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
         for path in files:
