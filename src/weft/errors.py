@@ -35,6 +35,7 @@ MESSAGES: dict[str, str] = {
     "NO_AGGREGATE": "windows in brackets are for joins that aggregate; add an aggregate such as count(*), or "
     "GROUP BY, or write the windows as conditions on event times",
     "BAD_EVERY": "{detail}",
+    "BAD_BACKFILL": "backfill is for filters and joins: {detail}",
     "BAD_EMIT": "emit is 'full' or 'changes', and belongs to aggregation joins: {detail}",
     "BAD_TIME": "the window must be over the stream's event time '{time}', not {found}",
     "UNSUPPORTED": "{detail}",
@@ -66,6 +67,8 @@ MESSAGES: dict[str, str] = {
     "BAD_TREE": "{detail}",
     # early and late plans of an aggregation join
     "BAD_QEP": "{detail}",
+    # placement over nodes
+    "BAD_PLACEMENT": "{detail}",
     # running
     "ALREADY_RUNNING": "this checkpoint is in use by {owner}; stop that process first",
     "UNKNOWN_SETTING": "there is no {name} '{value}'; choose one of {known}",
@@ -85,6 +88,11 @@ MESSAGES: dict[str, str] = {
     "the files of its open fragments are {megabytes} MB in {lanes} lanes. Nothing of the batch is "
     "committed, and it will be run again at the next start. Start with a new checkpoint "
     "and a larger `lanes`, so that each lane holds less",
+    "WORKERS": "the workers of {master} cannot run weft: {detail}. Windows and joins that outgrow the driver "
+    "run there. Let PYSPARK_PYTHON name a Python with weft before the session starts (this one is "
+    "{python}), or give them weft: `weft package weft.zip`, then --py-files weft.zip (docs/cluster.md). "
+    "With the setting kernel='driver' nothing runs there",
+    "CLUSTER": "the cluster {master} cannot be reached: {detail}. Start it, or correct spark.master",
     # the checkpoint
     "FOREIGN_CHECKPOINT": "{path} belongs to another project: {detail}. Give this project a "
     "checkpoint of its own",
@@ -96,6 +104,15 @@ MESSAGES: dict[str, str] = {
     "checkpoint; nothing was changed",
     "NEEDS_CATALOG": "{path} is not a local folder, so its catalog cannot be a file inside it: give "
     "catalog=, the URL of a database",
+    "BAD_ADDRESS": "{path} cannot be the address of a folder in object storage: {detail}",
+    "NO_CONDITIONAL_PUT": "{path} cannot hold a checkpoint, since files there cannot be written only if they "
+    "are absent. A checkpoint is a folder that driver and workers share, or in object storage (s3://…). "
+    "Results may go elsewhere",
+    "UNREACHABLE": "{path} cannot be reached: {detail}. Nothing of the step under way is lost, and none of it "
+    "is committed twice: start again when the storage answers",
+    "NOT_SHARED": "Spark cannot read the checkpoint at {path}: {detail}. Driver and workers must share it: a "
+    "folder that is mounted everywhere, or object storage with Spark's connector for it "
+    "(docs/object-storage.md)",
     "CATALOG_DAMAGED": "the catalog {url} cannot be read: {detail}. If it is the file in the "
     "checkpoint, move it away: weft writes a new one from what the checkpoint holds. Otherwise restore "
     "it from a copy",
@@ -208,6 +225,12 @@ class QepError(WeftError):
     """An aggregation join whose early and late plans cannot be priced."""
 
     kind = "qep"
+
+
+class PlacementError(WeftError):
+    """Nodes on which nothing can be placed."""
+
+    kind = "placement"
 
 
 class CheckpointError(WeftError):

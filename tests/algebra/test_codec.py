@@ -20,7 +20,7 @@ STREAM = StreamSchema("bids", (Field("ts", "timestamp"),), "ts", 10)
 
 def test_names_are_part_of_the_format() -> None:
     """A name that is missing here makes older checkpoints unreadable: it may only be added."""
-    names = """aggregate aggregation-input aggregation-join aggregation-plan associative attribute bound call condition cut derived-query derived-stream edges
+    names = """aggregate aggregation-input aggregation-join aggregation-plan aggregation-source associative attribute bound call condition cut derived-query derived-stream edges
     expression feed field
     fragments input-window invertible join-input join-query joined-aggregate linear literal literal-predicate lookup
     membership network network-node node opaque or-predicate output partial partner plan predicate-set

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +13,8 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.support import PER_MINUTE, project, put_bids, weft
+
+from weft.catalog.store import Catalog
 
 FAR = """SELECT x.auction, x.price AS before, y.price AS after FROM bids x, bids y
 WHERE x.auction = y.auction AND y.price > x.price AND y.ts > x.ts
@@ -115,3 +118,33 @@ def test_a_query_that_keeps_rows_for_ever_is_told_of(ran: Path, spark: SparkSess
     assert "warning query ever: the rows of x, y are kept for ever" in drafted
     assert weft("drop", ran, "ever").exit_code == 0
     assert "network: 3 queries" in weft("explain", ran).stdout
+
+
+def test_a_query_with_backfill_sees_what_history_holds(tmp_path: Path, spark: SparkSession) -> None:
+    """It is registered without Spark, and its file says so, too."""
+    folder, file = project(tmp_path, far=FAR), tmp_path / "again.txt"
+    put_bids(folder)
+    assert weft("run", folder, "--available-now").exit_code == 0
+    file.write_text(PER_MINUTE)
+    refused = weft("register", folder, "again", file, "--backfill")
+    assert refused.exit_code == 1 and "[BAD_BACKFILL]" in refused.stderr
+    file.write_text(NEAR)
+    assert weft("register", folder, "again", file, "--backfill").stdout == "registered again\n"
+    assert (folder / "queries" / "again.sql").read_text().startswith("-- backfill\n")
+    assert weft("run", folder, "--available-now").exit_code == 0
+    rows = json.loads(weft("results", folder, "again", "--json").stdout)
+    assert sorted(tuple(row.values()) for row in rows) == in_duckdb(folder, NEAR)
+    assert "joins of its own" in weft("explain", folder, "--query", "again").stdout
+
+
+def test_a_resumed_query_still_says_what_it_keeps(ran: Path, tmp_path: Path) -> None:
+    folder, file = tmp_path / "project", tmp_path / "ever.sql"
+    shutil.copytree(ran, folder)
+    file.write_text(EVER)
+    assert "kept for ever" in weft("register", folder, "ever", file).stderr
+    catalog = Catalog(f"sqlite:///{folder}/checkpoint/catalog.db")
+    record = catalog.find("ever")
+    catalog.set_status(record.change, "quarantined", "it failed")
+    assert weft("resume", folder, "ever").exit_code == 0
+    assert catalog.find("ever").detail == record.detail != ""
+    catalog.close()

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.crash.workload import DDL, JOIN_QUERIES, QUERIES, ROW_QUERIES
+from tests.crash.workload import AGGREGATION_JOINS, DDL, JOIN_QUERIES, QUERIES, ROW_QUERIES
 
 import weft
 
@@ -37,7 +37,8 @@ def register(w: weft.Weft, names: list[str]) -> None:
             w.drop(name)
         for name in names:
             if name not in live:
-                w.register(name, {**QUERIES, **ROW_QUERIES, **JOIN_QUERIES}[name])
+                queries = {**QUERIES, **ROW_QUERIES, **JOIN_QUERIES, **AGGREGATION_JOINS}
+                w.register(name, queries[name])
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def main() -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     w = open_weft(spark, folder)
-    register(w, [*QUERIES, *ROW_QUERIES])
+    register(w, [*QUERIES, *ROW_QUERIES, *AGGREGATION_JOINS])
     print("ready", flush=True)
     w.start(availableNow=True).awaitTermination()
     print("done", flush=True)

@@ -22,7 +22,7 @@ from tests.support.stored import stored_rows
 
 pytestmark = pytest.mark.crash
 
-ALL = [*workload.QUERIES, *workload.ROW_QUERIES]
+ALL = [*workload.QUERIES, *workload.ROW_QUERIES, *workload.AGGREGATION_JOINS]
 #: Where a process is killed, before another one is killed at any moment.
 KILLS = ("after_staged:1", "before_commit:2")
 
@@ -52,6 +52,8 @@ def write_input(folder: Path) -> None:
 
 
 def expected(name: str) -> list[tuple[int, tuple[object, ...]]]:
+    if name in workload.AGGREGATION_JOINS:
+        return workload.met()
     if name in workload.ROW_SPECS:
         spec = workload.ROW_SPECS[name]
         return rows.run(spec, workload.SCHEMA, workload.batches(), workload.DELAY)

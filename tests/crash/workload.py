@@ -69,6 +69,39 @@ JOIN_QUERIES = {
 }
 
 
+#: Aggregation joins.
+AGGREGATION_JOINS = {
+    "met": "SELECT p.k, COUNT(*) AS n, SUM(q.v) AS v FROM s p [WINDOW 6 SECONDS], s q [WINDOW 4 SECONDS] "
+    "WHERE p.k = q.k AND p.v > 3 GROUP BY p.k EVERY 2 SECONDS",
+}
+
+
+def met() -> list[tuple[int, tuple[Any, ...]]]:
+    """The result of the aggregation join at all its instants. A row counts if its pane, of two seconds, was
+    open when it came."""
+    admitted: list[dict[str, Any]] = []
+    marks = [0, 0]
+    for rows in batches():
+        admitted += [row for row in rows if (row["ts"] // _PANE + 1) * _PANE > marks[-2]]
+        latest = max(row["ts"] for row in rows) // 1000 * 1000 - DELAY
+        marks.append(max(marks[-1], latest))
+    results: list[tuple[int, tuple[Any, ...]]] = []
+    for at in range(START // _PANE * _PANE - 10 * _PANE, marks[-1] + 1, _PANE):
+        for key in ("a", "b"):
+            left, right = (
+                [r for r in admitted if r["k"] == key and at - seconds * SECOND <= r["ts"] < at]
+                for seconds in (6, 4)
+            )
+            count = sum(row["v"] > 3 for row in left)
+            if count and right:
+                total = count * sum(row["v"] for row in right)
+                results.append((0, (at, key, count * len(right), total)))
+    return results
+
+
+_PANE = 2 * SECOND
+
+
 def joined(
     name: str, rows: list[dict[str, Any]], partners: list[dict[str, Any]]
 ) -> list[tuple[Any, ...]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.support.joinagg import query_of
 
+from weft.algebra.joinagg.sources import source_of
 from weft.algebra.joinagg.windows import InputWindow
 from weft.explain import AggregationView, explain
 from weft.explain.aggregations import sharing
@@ -16,6 +17,36 @@ from weft.optimizer.joinagg.weft_cost import InputLoad, JoinLoad, choose_plan
 SECOND = 1_000_000
 MANY = InputLoad(rows=50_000, new_rows=1000, keys=50, entries=600, new_entries=50)
 FEW = InputLoad(rows=50, new_rows=1, keys=50, entries=50, new_entries=1)
+
+
+def test_an_input_that_a_finer_set_serves_says_so() -> None:
+    windows = [InputWindow("sliding", 30 * SECOND), InputWindow("landmark")]
+    query = replace(query_of(windows, [None], ["count"], {0}), step=10 * SECOND)
+    finer = source_of(query, 0)
+    inputs = tuple(replace(e, attributes=e.attributes[:1]) for e in query.inputs)
+    coarse = replace(query, inputs=inputs)
+    choice = choose_plan(JoinLoad((MANY, FEW), {(0, 1): 50.0}), (True, True))
+    view = AggregationView(coarse, (True, True), choice, ((), ()), finer=(finer, None))
+    explanation = explain([], []).with_aggregations([view])
+    assert "early: panes of 10 s by (j) from the set by (j, g)" in str(explanation)
+    (join,) = explanation.to_json()["aggregation_joins"]
+    assert [entry["finer_set"] for entry in join["inputs"]] == [["j", "g"], None]
+
+
+def test_idle_streams_and_endless_state_are_told_with_what_to_do() -> None:
+    windows = [InputWindow("sliding", 30 * SECOND), InputWindow("landmark")]
+    query = replace(query_of(windows, [None], ["count"], {0}), step=10 * SECOND)
+    choice = choose_plan(JoinLoad((MANY, FEW), {(0, 1): 50.0}), (True, True))
+    waits_for = {"s1": 1_704_067_200 * SECOND, "s2": None}
+    view = AggregationView(query, (True, True), choice, ((), ()), held=(9, 50), waits_for=waits_for)
+    explanation = explain([], []).with_aggregations([view])
+    text = " ".join(str(explanation).split())
+    assert "waits for s1 (watermark 2024-01-01 00:00:00 UTC), s2 (no rows yet): an instant" in text
+    assert "If it is idle, let it send a row with a later event time" in text
+    assert "9 entries kept s1 s1 [until now]" in text, "a sliding window does not grow"
+    assert "50 entries kept for ever, they grow with its keys" in text
+    (join,) = explanation.to_json()["aggregation_joins"]
+    assert join["waits_for"] == waits_for
 
 
 def test_the_plan_its_cost_the_others_and_who_shares() -> None:

@@ -25,6 +25,7 @@ from weft.algebra.scalar import Expression, Ref
 from weft.algebra.signature import membership
 from weft.algebra.window import EdgeClass, Window
 from weft.errors import RunError
+from weft.optimizer.edges.workload import Windowed, Workload
 from weft.optimizer.groupby.planner import ALLOCATORS, plan_tree
 from weft.optimizer.groupby.trees.statistics import GroupStatistics
 from weft.optimizer.gtweave import share
@@ -32,7 +33,6 @@ from weft.optimizer.node_tree import NATIVE
 from weft.optimizer.weaving import WindowWeaving, arranging, check_sharing
 from weft.optimizer.windows.cost import TriOps
 from weft.optimizer.windows.triweave import triweave
-from weft.optimizer.windows.workload import Windowed, Workload
 from weft.sql import bind
 
 SECOND = 1_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +15,9 @@ from weft.algebra.window import Window
 from weft.kernel.windows.program import compile_program
 from weft.kernel.windows.weave import Step, weave
 from weft.optimizer.weaving import Parts
-from weft.runtime.checkpoint.commits import Commit
+from weft.runtime.checkpoint.commits import Commit, Entry
 from weft.runtime.level1 import statefiles
+from weft.runtime.level1.tiles import Extract
 from weft.runtime.planning.versions import next_plan, updated_versions
 from weft.runtime.windows.openstate import OpenState
 
@@ -43,7 +45,6 @@ class Log:
     def __init__(self) -> None:
         self.plans: dict[int, SharedPlan] = {}
         self.tables: dict[str, pa.Table] = {}
-        self.storage = self
 
     def plan(self, version: int) -> SharedPlan:
         return self.plans[version]
@@ -51,8 +52,19 @@ class Log:
     def plan_versions(self) -> list[int]:
         return list(self.plans)
 
-    def read_table(self, name: str) -> pa.Table:
-        return self.tables[name]
+    def file(self, entry: Entry) -> Any:
+        return File(entry, self.tables[entry["name"]])
+
+
+@dataclass(frozen=True)
+class File:
+    """A state file in memory."""
+
+    entry: Entry
+    table: pa.Table
+
+    def read(self, extract: Extract, columns: Sequence[str]) -> list[pa.Table]:
+        return [extract.holds(self.table).select(list(columns))]
 
 
 def run(steps: list[tuple[list[Query], Apart, list[Row]]]) -> list[Result]:
@@ -73,11 +85,12 @@ def run(steps: list[tuple[list[Query], Apart, list[Row]]]) -> list[Result]:
             log.tables[f"{batch}{node.id}"] = table
             ends = table["fragment_end"].to_pylist()
             entry = {"name": f"{batch}{node.id}", "node": node.id, "version": plan.version}
-            new.append({**entry, "lane": None, "rows": table.num_rows, "max_end": max(ends)})
+            new.append({**entry, "rows": table.num_rows, "max_end": max(ends)})
         files = [*(last.state if last else ()), *new]
-        opened, read = OpenState().read(log, files)
-        state = opened.with_rows(program, read)
-        woven = weave(program, state.states, state.encoders, Step(before, now, ansi=False))
+        opened, read = OpenState().read(log, [log.file(entry) for entry in files])
+        step = Step(before, now, ansi=False)
+        state, due = opened.with_rows(program, read).due(program, step)
+        woven = weave(program, due, state.encoders, step)
         for tables in woven.families.values():
             for row in pa.concat_tables(tables).to_pylist():
                 end = row["c1"].second * 1_000_000 + row["c1"].microsecond

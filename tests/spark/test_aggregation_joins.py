@@ -30,6 +30,9 @@ CHANGES = """SELECT upper(B.channel) AS channel, SUM(B.price) AS total, COUNT(*)
     WHERE B.price > 1 GROUP BY upper(B.channel)"""
 FAILING = """SELECT SUM(100 / (B.price - 10)) AS s FROM Auction A [WINDOW 10 SECONDS]
     JOIN Bid B [WINDOW 10 SECONDS] USING (auction)"""
+CHANNELS = """SELECT B.channel, COUNT(*) AS n, SUM(A.seller) AS sellers
+    FROM Auction A [WINDOW 40 SECONDS], Bid B [WINDOW 30 SECONDS]
+    WHERE A.auction = B.auction GROUP BY B.channel EVERY 10 SECONDS"""
 WINDOWED = "SELECT auction, count(*) AS n FROM Bid GROUP BY window(ts, '10 seconds'), auction"
 
 
@@ -123,7 +126,7 @@ def rows_of(w: weft.Weft, name: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in w.results(name).toArrow().to_pylist()]
 
 
-@pytest.mark.parametrize(("early", "kernel"), [("all", "driver"), ("none", "auto")])
+@pytest.mark.parametrize(("early", "kernel"), [("all", "lanes"), ("none", "auto")])
 def test_sql_to_results_with_a_restart_in_another_time_zone(
     spark: SparkSession, tmp_path: Path, early: str, kernel: str
 ) -> None:
@@ -138,14 +141,15 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
             printed = w.register("printed", PRINTED)
             w.register("changes", CHANGES, emit="changes")
             w.register("windowed", WINDOWED)
+            w.register("channels", CHANNELS)
             w.start(availableNow=True).awaitTermination()
             statuses = [handle.status for handle in w.queries]
-            assert statuses == ["quarantined", *["active"] * 3], printed.detail
+            assert statuses == ["quarantined", *["active"] * 4], printed.detail
             assert "zero" in failing.detail.lower()
             explained = str(w.explain())
             shown, changed = rows_of(w, "printed"), rows_of(w, "changes")
             columns = w.results("printed").columns, w.results("changes").columns
-            windowed = w.results("windowed").count()
+            windowed, by_channel = w.results("windowed").count(), rows_of(w, "channels")
     assert columns == (
         ["at", "auction", "bids", "best", "mean", "first"],
         ["at", "channel", "total", "n", "removed"],
@@ -154,6 +158,7 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
     plan = "plan EAP111" if early == "all" else "plan LAP"
     assert f"aggregation join printed: {plan}" in explained
     assert ("aggregation set of Bid" in explained) == (early == "all")
+    assert ("by (auction) from the set by (auction, channel)" in explained) == (early == "all")
     select = """SELECT A.auction, COUNT(*), MAX(B.price), AVG(B.price), MIN(B.ts)
         FROM Auction A, Bid B, Person P
         WHERE A.auction = B.auction AND A.seller = P.person AND P.state = 'VT' GROUP BY A.auction"""
@@ -162,6 +167,10 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
     wanted = oracle(select, reached, windows)
     assert sum(wanted.values()) > 5
     assert Counter((*row, at(first)) for *row, first in wanted.elements()) == Counter(shown)
+    select = """SELECT B.channel, COUNT(*), SUM(A.seller) FROM Auction A, Bid B
+        WHERE A.auction = B.auction GROUP BY B.channel"""
+    windows["Auction"] = "ts >= {at} - 40 AND ts < {at}"
+    assert oracle(select, reached, windows) == Counter(by_channel)
     select = """SELECT upper(B.channel), SUM(B.price), COUNT(*) FROM Auction A JOIN Bid B USING (auction)
         WHERE B.price > 1 GROUP BY ALL"""
     windows = {"Auction": "ts >= {at} - 40 AND ts < {at}"}

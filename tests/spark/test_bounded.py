@@ -147,7 +147,7 @@ def test_what_is_kept_does_not_grow_with_the_stream(
     if kernel == "driver":
         opened = kept.engine._open
         assert opened is not None
-        assert sum(len(state) for state in opened.states.values()) <= BOUNDS["expiry"]
+        assert sum(len(slots) for slots in opened.pools.values()) <= BOUNDS["expiry"]
         assert all(len(encoders.keys) < 10_000 for encoders in opened.encoders.values())
 
 

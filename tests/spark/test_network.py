@@ -323,3 +323,28 @@ def test_rows_are_counted_while_they_are_published(streams: Streams, condition: 
     counts = [(step["rows"], step["late_rows"], step["null_times"]) for step in steps]
     assert counts[:3] == [(20, 0, 0), (10, 0, 0), (5, 4, 1)]
     assert steps[-1]["watermark"] == (START + 10_029 - 3600) * 1_000_000
+
+
+def test_binary_values_and_times_without_zone_are_keys(streams: Streams) -> None:
+    """They are those of other columns here, so DuckDB is asked for these."""
+    pairs = "SELECT x.id AS x, y.id AS y FROM t x, u y WHERE {} AND x.id - y.id BETWEEN -9 AND 9"
+    conditions = {
+        "bytes": ("x.raw = y.raw AND x.b = y.b", "x.s = y.s AND x.b = y.b"),
+        "bytes_or_null": ("x.raw <=> y.raw", "x.s IS NOT DISTINCT FROM y.s"),
+        "times": ("x.nt = y.nt", "x.ts = y.ts"),
+        "later": (
+            "x.b = y.b AND x.nt > y.nt AND x.raw <= y.raw",
+            "x.b = y.b AND x.ts > y.ts AND x.s <= y.s",
+        ),
+    }
+    with weft.Weft(streams.spark, streams.folder / "checkpoint", statistics_every=0) as w:
+        for name in streams.rows:
+            frame = streams.spark.readStream.schema(SCHEMA).parquet(str(streams.folder / name))
+            more = ("cast(s AS binary) AS raw", "cast(ts AS timestamp_ntz) AS nt")
+            w.add_stream(name, frame.selectExpr("*", *more), time="ts", watermark="1 hour")
+        streams.register(w, {name: pairs.format(ours) for name, (ours, _) in conditions.items()})
+        streams.add("t", some_rows(0, 30))
+        streams.add("u", some_rows(0, 30, shift=2))
+        w.start(availableNow=True).awaitTermination()
+        theirs = {name: pairs.format(sql) for name, (_, sql) in conditions.items()}
+        assert streams.check(w, theirs) > 100

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -145,12 +146,40 @@ def test_thousands_of_sets_become_one_list_and_one_range(spark: SparkSession) ->
         for n in range(2000)
     ]
     condition = widened([*sets, predicate_set(call(">", size, Literal(5000, "int")))])
-    assert condition.startswith("(`a` >= 5001 OR `s` IN ('user0', ") and "`a` > 1" not in condition
+    assert condition.startswith("(`a` >= 5001 OR (`s` IN ('user0', ") and "`a` > 1" not in condition
     data = spark.createDataFrame(
         [(0, "user7", 1), (1, "x", 6000), (2, "x", 1)], "row int, s string, a int"
     )
     assert truths(data, [condition])[0] == [True, True, False]
     assert widened([*sets, TRUE]) == "true" and widened([NEVER]) == "false"
+
+
+def test_many_ranges_become_cells(spark: SparkSession) -> None:
+    """They hold all values of the ranges, and few others; values below zero, too."""
+    chance = chance_for("predicates: cells")
+    for type_, scale in (("int", 0), ("decimal(9,2)", 2)):
+        column = Ref("0.a", type_)
+        ranges = [(low, low + chance.randrange(20, 400)) for low in range(-50_000, 50_000, 2000)]
+
+        def of(value: int, type_: str = type_, scale: int = scale) -> Literal:
+            return Literal(value if not scale else f"{Decimal(value).scaleb(-scale):.2f}", type_)
+
+        sets = [
+            predicate_set(call("and", call(">=", column, of(low)), call("<=", column, of(high))))
+            for low, high in ranges
+        ]
+        values = [chance.randrange(-52_000, 52_000) for _ in range(2000)]
+        values += [bound for interval in ranges for bound in interval]
+        data = spark.createDataFrame(
+            [(n, Decimal(value).scaleb(-scale)) for n, value in enumerate(values)],
+            f"row int, a decimal(9,{scale})",
+        ).selectExpr("row", f"cast(a AS {type_}) AS a")
+        condition = widened(sets)
+        assert " div " in condition
+        inside = [any(low <= value <= high for low, high in ranges) for value in values]
+        answers = truths(data, [condition])[0]
+        assert all(answer for answer, wanted in zip(answers, inside, strict=True) if wanted)
+        assert sum(answers) < 2 * sum(inside)
 
 
 def test_several_slots_are_refused() -> None:

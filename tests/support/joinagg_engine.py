@@ -3,8 +3,9 @@ the engine of windows and Spark would publish them. What counts is told by brute
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,25 +16,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tests.support.joinagg import Row, entries, lifted_rows, rounded
 
+from weft.algebra import codec
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
+from weft.algebra.joinagg.serving import Pays, providers
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.query import Field, StreamSchema
+from weft.algebra.scalar import Expression
 from weft.kernel.columns import partial_columns
 from weft.kernel.columns.column import to_arrow
 from weft.runtime.checkpoint.commits import Commit, Edition, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.engine import LOG, JoinAggEngine
+from weft.runtime.joinagg.lanes.computing import Lanes
+from weft.runtime.joinagg.lanes.stage import Stage
+from weft.runtime.joinagg.lanes.task import run_task
 from weft.runtime.joinagg.publication import BEFORE, LATE_ROWS, TIME
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.follower import Follower, InputLog
 from weft.runtime.protocol.step import Hooks
 from weft.runtime.protocol.stepper import Stepper
-from weft.runtime.settings import Settings
+from weft.runtime.settings import Kernel, Settings
 from weft.runtime.sinks.outlet import SinkOutlet
 from weft.runtime.sinks.store import ResultStore
+from weft.runtime.tables import table_path
+from weft.runtime.tasks import Output
 
 FIELDS = (Field("t", "timestamp"), Field("j", "int"), Field("g", "string"), Field("a", "bigint"))
 
@@ -53,6 +62,9 @@ class _Lease:
 
     def check(self) -> None:
         pass
+
+    def guarded(self, put: Callable[[], None]) -> None:
+        put()
 
 
 @dataclass
@@ -82,7 +94,7 @@ class Stream:
         self.latest = max([*times, *([] if self.latest is None else [self.latest])], default=None)
         folder = f"{self.log.folder('published')}/{sequence:012d}-x"
         published = [entry for s in early for entry in self._panes(s, f"{folder}-{PANES}", before)]
-        if late and rows:
+        if any(selects(source.predicate, row) for source in late for row in rows):
             published.append(self._late_rows(rows, late, f"{folder}-{LATE_ROWS}", before))
         commit = Commit(
             stream=self.name,
@@ -110,12 +122,17 @@ class Stream:
             row
             for row, came in self.arrived
             for end in [(row[0] // source.pane + 1) * source.pane]
-            if came < end and before < end <= self.watermark and end - source.pane >= begin
+            if selects(source.predicate, row)
+            and came < end
+            and before < end <= self.watermark
+            and end - source.pane >= begin
         ]
         if not due:
             return []
         partials = list(source.partials(schema(self.name)))
         kept = entries(due, None, partials)
+        chosen = {a.name: kept.columns[a.name] for a in source.attributes}
+        object.__setattr__(kept, "columns", chosen)
         ends = np.array([(row[0] // source.pane + 1) * source.pane for row in due], np.int64)
         object.__setattr__(kept, "first", ends)
         object.__setattr__(kept, "last", ends)
@@ -140,6 +157,7 @@ class Stream:
     def _late_rows(
         self, rows: Sequence[Row], late: Sequence[Source], folder: str, before: int
     ) -> Entry:
+        rows = [row for row in rows if any(selects(source.predicate, row) for source in late)]
         columns: dict[str, Any] = {
             TIME: pa.array([row[0] for row in rows], pa.int64()),
             BEFORE: pa.array([before] * len(rows), pa.int64()),
@@ -151,6 +169,13 @@ class Stream:
         bounds = {"first": min(times), "last": max(times)}
         return {**entry, **bounds, "publication": LATE_ROWS}
 
+
+PREDICATES: dict[str, Callable[[Row], bool | None]] = {
+    "(`a` > 0)": lambda row: None if row[3] is None else row[3] > 0,
+    "(`g` = 'x')": lambda row: None if row[2] is None else row[2] == "x",
+    "(`j` >= 0)": lambda row: None if row[1] is None else row[1] >= 0,
+}
+"""Selections as Spark evaluates them."""
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -169,6 +194,9 @@ def row_table(
         made.name: values[attribute.name]
         for made, attribute in zip(names.attributes, source.attributes, strict=True)
     }
+    if names.selected is not None:
+        predicate = PREDICATES[names.selected.sql]
+        columns[names.selected.name] = pa.array([predicate(row) for row in rows], pa.bool_())
     columns |= {
         made.name: lifted[partial.name]
         for made, partial in zip(names.partials, partials, strict=True)
@@ -176,21 +204,36 @@ def row_table(
     return columns
 
 
+def in_process(stage: Stage, name: str) -> list[Output]:
+    """The tasks of a stage, one after the other. What they give passes through JSON, as in Spark."""
+    payload = f"{stage.checkpoint}\n{name}"
+    outputs = [output for number in range(stage.tasks) for output in run_task(payload, number)]
+    return [(kind, json.loads(json.dumps(body))) for kind, body in outputs]
+
+
 class _Tables:
-    """The versions of tables, which never change here."""
+    """The versions of tables: a run keeps what it has read first."""
 
     def __init__(self, run: EngineRun) -> None:
         self._run = run
+        self._read: dict[str, str] = {}
 
     def versions(self, log: str, bits: Mapping[str, Any]) -> dict[str, str]:
-        return {name: name for name in bits}
+        for name in bits:
+            if name not in self._read:
+                rows = self._run.table_rows[name]
+                self._read[name] = f"{name}-{codec.digest([list(row) for row in rows])}"
+                self._run.versions[self._read[name]] = (name, list(rows))
+            version = self._read[name]
+            self._run.storage.write_table(table_path(version), self.rows(version))
+        return {name: self._read[name] for name in bits}
 
     def rows(self, version: str) -> pa.Table:
         columns: dict[str, pa.Array] = {}
-        rows = self._run.table_rows[version]
+        name, rows = self._run.versions[version]
         for query in self._run.queries:
             for slot, entry in enumerate(query.inputs):
-                if entry.relation == version:
+                if entry.relation == name:
                     columns |= row_table(rows, source_of(query, slot), None)
         return pa.table(columns)
 
@@ -207,14 +250,21 @@ class EngineRun:
         queries: Sequence[AggregationJoin],
         early: Mapping[str, tuple[bool, ...]],
         ansi: str = "false",
+        kernel: Kernel = "auto",
     ) -> None:
+        self.settings = Settings(lanes=2, kernel=kernel)
         self.storage = Storage(str(folder))
         self.queries, self.early = list(queries), dict(early)
         self.table_rows: dict[str, list[Row]] = {}
+        self.versions: dict[str, tuple[str, list[Row]]] = {}
+        """Versions of tables that are in the checkpoint: the table, and its rows."""
         self.streams: dict[str, Stream] = {}
         self.failed: dict[str, str] = {}
         self.following: dict[str, tuple[bool, ...]] = {}
         """What queries are switching to."""
+        self.pays: Pays = lambda finer, source: finer.attributes == source.attributes
+        """Whether a finer set serves a coarser one."""
+        self.served_by: dict[str, Source] = {}
         self._session = session(ansi)
         self.restart()
 
@@ -234,10 +284,11 @@ class EngineRun:
             self,
             lambda: {name: schema(name) for name in self.streams},
             tables,
+            Lanes(2, self.settings, lambda _: in_process),
         )
         hooks = Hooks(self.failed.__setitem__, lambda *_: None, lambda _: None)
         lease: Any = _Lease()
-        outlet = SinkOutlet(sink, Settings(lanes=1), "test")
+        outlet = SinkOutlet(sink, self.settings, "test")
         self.stepper = Stepper(log, engine, lease, outlet, hooks)
         inputs = [self._input(stream) for stream in self.streams.values()]
         self.follower = Follower(self.stepper, inputs)
@@ -262,6 +313,12 @@ class EngineRun:
     def settle(self, query: AggregationJoin) -> None:
         self.early[query.id] = self.following.pop(query.id)
 
+    def provider(self, source: Source) -> Source | None:
+        return self.served_by.get(source.id)
+
+    def keep_sets(self, needed: Collection[str]) -> None:
+        self.served_by = {name: self.served_by[name] for name in self.served_by if name in needed}
+
     def add_stream(self, name: str) -> None:
         self.streams[name] = Stream(name, self.log(name))
         self.follower.add_input(self._input(self.streams[name]))
@@ -276,7 +333,10 @@ class EngineRun:
                     for plan in self.plans(query):
                         if plan is not None:
                             kinds[plan[slot]][source.id] = source
-        early, late = ([*kinds[kind].values()] for kind in (True, False))
+        wanted, late = ([*kinds[kind].values()] for kind in (True, False))
+        chosen = providers(wanted, self.served_by, self.pays)
+        self.served_by |= chosen
+        early = list({provider.id: provider for provider in chosen.values()}.values())
         self.streams[name].step(rows, watermark, early, late)
 
     def advance(self) -> bool:
@@ -310,4 +370,12 @@ class EngineRun:
             return self.table_rows[entry.relation]
         pane = entry.window.pane(query.step)
         arrived = self.streams[entry.relation].arrived
-        return [row for row, before in arrived if (row[0] // pane + 1) * pane > before]
+        return [
+            row
+            for row, before in arrived
+            if (row[0] // pane + 1) * pane > before and selects(entry.predicate, row)
+        ]
+
+
+def selects(predicate: Expression | None, row: Row) -> bool:
+    return predicate is None or PREDICATES[predicate.sql](row) is True

@@ -58,6 +58,9 @@ class _Lease:
     def check(self) -> None:
         pass
 
+    def guarded(self, put: Callable[[], None]) -> None:
+        put()
+
 
 class _Planner:
     """Plans exactly the given queries."""

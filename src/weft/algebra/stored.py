@@ -19,6 +19,7 @@ from weft.algebra.joinagg.query import (
     Attribute,
     JoinedAggregate,
 )
+from weft.algebra.joinagg.sources import Source
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.network.derived import DerivedQuery, DerivedStream
 from weft.algebra.network.lookup import Lookup
@@ -89,6 +90,7 @@ NAMES: Final[tuple[tuple[str, type], ...]] = (
     ("joined-aggregate", JoinedAggregate),
     ("input-window", InputWindow),
     ("aggregation-plan", AggregationPlan),
+    ("aggregation-source", Source),
 )
 
 for _name, _class in NAMES:

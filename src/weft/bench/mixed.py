@@ -31,7 +31,7 @@ from weft.bench.measuring.session import cores, machine, session
 from weft.bench.measuring.turns import Contender, Say, take_turns
 from weft.bench.peers.floor import floor
 from weft.bench.peers.plain_spark import plain_spark
-from weft.bench.scale import scale
+from weft.bench.scale.benchmark import scale
 from weft.optimizer.groupby.planner import plan_tree
 from weft.optimizer.groupby.trees.statistics import GroupStatistics
 from weft.optimizer.gtweave import share

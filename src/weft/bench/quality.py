@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from weft.algebra.window import Window
+from weft.optimizer.edges.workload import Windowed, Workload
 from weft.optimizer.windows.search.exact_partition import exact_partition
 from weft.optimizer.windows.search.local_search import LocalSearch
 from weft.optimizer.windows.search.merge_sequence import MergeSequence
 from weft.optimizer.windows.search.search_rates import SearchRates
-from weft.optimizer.windows.workload import Windowed, Workload
 
 Draw = Callable[[random.Random, int], list[Window]]
 _WORK_PER_SET = 1000

@@ -19,6 +19,7 @@ from weft.catalog.network import tables as network_tables
 from weft.catalog.version_3 import to_version_3
 from weft.catalog.version_4 import to_version_4
 from weft.catalog.version_5 import to_version_5
+from weft.catalog.version_6 import to_version_6
 from weft.errors import CheckpointError
 
 _ADVISORY_LOCK: Final = 0x77656674
@@ -70,6 +71,7 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     to_version_3,
     to_version_4,
     to_version_5,
+    to_version_6,
 )
 
 

@@ -22,7 +22,7 @@ _NAMED = sa.select(queries.c.change).where(
     queries.c.name == sa.bindparam("name"), queries.c.dropped.is_(None)
 )
 _COUNT = sa.update(about).values(revision=about.c.revision + 1)
-_COLUMNS = ("name", "sql", "status", "detail", "late", "registered", "emit")
+_COLUMNS = ("name", "sql", "status", "detail", "late", "registered", "emit", "backfill")
 
 
 def is_live(connection: Connection, name: str) -> bool:

@@ -35,7 +35,17 @@ ACTIVE, FALLBACK, QUARANTINED, REJECTED = "active", "fallback", "quarantined", "
 
 _RECORD = [
     _queries.c[name]
-    for name in ("change", "name", "sql", "status", "detail", "complete_from", "late", "emit")
+    for name in (
+        "change",
+        "name",
+        "sql",
+        "status",
+        "detail",
+        "complete_from",
+        "late",
+        "emit",
+        "backfill",
+    )
 ]
 """The columns of a record, in its order."""
 _NEXT_REVISION = sa.update(_about).values(revision=_about.c.revision + 1)
@@ -54,6 +64,8 @@ class QueryRecord:
     late: int
     emit: str | None = None
     """What an aggregation join emits, as it was registered: full, changes, or nothing said."""
+    backfill: bool = False
+    """Whether a filter or join sees the rows that history held when it was added."""
 
     @property
     def id(self) -> str:
@@ -154,17 +166,18 @@ class Catalog:
         status: str = ACTIVE,
         detail: str = "",
         emit: str | None = None,
+        backfill: bool = False,
     ) -> QueryRecord:
         """Register a name; refused if a live query has it."""
         row = {"name": name, "sql": sql, "status": status, "detail": detail, "registered": _now()}
-        row["emit"] = emit
+        row |= {"emit": emit, "backfill": backfill}
         with self._database.writing() as connection:
             self.check_free(name)
             try:
                 change = registrations.add(connection, row)
             except IntegrityError as error:  # another process was faster
                 raise _taken(name) from error
-        return QueryRecord(change, name, sql, status, detail, None, 0, emit)
+        return QueryRecord(change, name, sql, status, detail, None, 0, emit, backfill)
 
     def check_free(self, name: str) -> None:
         """Refuse a name that is malformed or that a live query has."""
@@ -234,6 +247,7 @@ class Catalog:
                         detail=record.detail,
                         complete_from=record.complete_from,
                         emit=record.emit,
+                        backfill=record.backfill,
                         registered=_now(),
                     )
                 )

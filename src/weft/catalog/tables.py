@@ -35,6 +35,7 @@ queries = sa.Table(
     sa.Column("registered", sa.DateTime(timezone=True), nullable=False),
     sa.Column("dropped", sa.DateTime(timezone=True), nullable=True),
     sa.Column("emit", sa.String, nullable=True),
+    sa.Column("backfill", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Index("queries_by_name", "name"),
     sa.Index(
         "queries_live_name",

@@ -1,8 +1,8 @@
 """The command line: `weft init`, `check`, `register`, `run` and the rest.
 
 `main` is where the command begins, `commands` the table of all of them, `output`, `stages` and `completing`
-what they have in common. `init`, `check`, `resume`, `explaining`, `results`, `doctor` and `bench`
-are one command each, `run/` and `demo/` one with several modules. `project/` is a project folder:
+what they have in common. `init`, `check`, `resume`, `explaining`, `results`, `doctor`, `package` and
+`bench` are one command each, `run/` and `demo/` one with several modules. `project/` is a project folder:
 what its files say, what its checkpoint holds, and the commands that change its queries. `papers/`
 are the commands that need neither a project nor Spark, `template/` the files that `weft init`
 writes. What is not about arguments, files or printing belongs below, in `weft.runtime`.

@@ -17,6 +17,7 @@ NAMES = (
     "statistics",
     "bounded",
     "network",
+    "state",
     "soak",
 )
 
@@ -60,6 +61,10 @@ def bench(
         from weft.bench.network import benchmark as network
 
         network.main(json=as_json, only=_parts(only, network.PARTS), work=work)
+    elif name == "state":
+        from weft.bench import state
+
+        state.main(json=as_json, only=_parts(only, state.PARTS), work=work)
     elif name == "plan":
         from weft.bench import plan
 

@@ -100,7 +100,7 @@ def bind_all(weft: Weft, queries: Sequence[QueryFile]) -> Verdict:
     verdict = Verdict()
     for query in queries:
         try:
-            handle = weft.register(query.name, query.sql, emit=query.emit)
+            handle = weft.register(query.name, query.sql, emit=query.emit, backfill=query.backfill)
         except WeftError as error:
             verdict.problems.append(query.problem(error))
             continue

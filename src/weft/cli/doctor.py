@@ -21,6 +21,8 @@ from weft.cli.completing import project_folders
 from weft.cli.output import console, print_json, print_lines
 from weft.cli.project.folder import load
 from weft.errors import WeftError
+from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.tasks import NEEDED
 
 LEAST_JAVA, LEAST_PYTHON = 17, (3, 11)
 _REQUIREMENT = re.compile(
@@ -128,12 +130,18 @@ def _worker_python() -> Finding:
     if command is None:
         advice = "unset PYSPARK_PYTHON or let it name this environment's python"
         return Finding(name, False, f"PYSPARK_PYTHON={chosen} is not there", advice)
-    script = "import sys; print(*sys.version_info[:2], sep='.')"
+    script = "import sys; print(*sys.version_info[:2], sep='.'); import importlib.util as u; "
+    script += f"print(*(name for name in {NEEDED!r} if u.find_spec(name) is None))"
     run = subprocess.run([command, "-c", script], capture_output=True, text=True, timeout=60)
+    version_there, missing, *_ = [*run.stdout.splitlines(), "", ""]
+    version_there = version_there or "broken"
     running = ".".join(map(str, sys.version_info[:2]))
-    ok = run.stdout.strip() == running
     advice = f"set PYSPARK_PYTHON to a Python {running} with weft's packages, or unset it"
-    return Finding(name, ok, f"PYSPARK_PYTHON={chosen}, {run.stdout.strip() or 'broken'}", advice)
+    found = f"PYSPARK_PYTHON={chosen}, {version_there}"
+    if missing:
+        found += f" without {', '.join(missing.split())}"
+        advice += "; on a cluster `weft package` makes what the workers need (docs/cluster.md)"
+    return Finding(name, version_there == running and not missing, found, advice)
 
 
 def _packages() -> Iterator[Finding]:
@@ -201,12 +209,22 @@ def _project(folder: Path) -> Iterator[Finding]:
         return
     yield Finding("weft.yaml", True, str(folder))
     if "://" in project.checkpoint:
-        yield Finding("checkpoint", True, f"{project.checkpoint} (remote, not tried)")
+        yield _remote(project.checkpoint)
         return
     existing = Path(project.checkpoint)
     while not existing.exists():
         existing = existing.parent
     yield _writable("checkpoint", existing, "give the project a checkpoint that you may write to")
+
+
+def _remote(checkpoint: str) -> Finding:
+    """Ask storage elsewhere whether a checkpoint is there, which needs address and credentials."""
+    try:
+        there = Storage(checkpoint).exists("weft.json")
+    except (WeftError, OSError) as error:
+        advice = "correct address and credentials (docs/object-storage.md)"
+        return Finding("checkpoint", False, str(error), advice)
+    return Finding("checkpoint", True, f"{checkpoint} answers{'' if there else ', it is new'}")
 
 
 def _writable(name: str, folder: Path, advice: str) -> Finding:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import typer
 
+from weft.catalog.store import QueryRecord
 from weft.cli.completing import Folder, query_names
-from weft.cli.project.folder import load
+from weft.cli.project.folder import Project, load
 from weft.cli.project.queries import read_queries
-from weft.cli.project.recorded import recorded
-from weft.errors import CatalogError
+from weft.cli.project.recorded import Recorded, recorded
+from weft.cli.project.unaided import bound_unaided, detail_of
+from weft.errors import CatalogError, WeftError
 
 
 def resume(
@@ -33,5 +35,19 @@ def resume(
             raise CatalogError("NOTHING_TO_RESUME", name=name, status="new")
         known = ", ".join(sorted(file.name for file in files)) or "none"
         raise CatalogError("UNKNOWN_QUERY", name=name, known=known)
-    record.catalog.resume(name)
+    resumed = record.catalog.resume(name)
+    detail = _detail(record, project, resumed)
+    if detail:
+        record.catalog.set_status(resumed.change, resumed.status, detail)
     print(f"resumed {name}")
+
+
+def _detail(record: Recorded, project: Project, resumed: QueryRecord) -> str:
+    """What was said of the query when it was registered, as far as it is known without Spark."""
+    try:
+        bound = bound_unaided(
+            record, project, resumed.name, resumed.sql, query_id=resumed.id, emit=resumed.emit
+        )
+    except WeftError:  # whoever runs the project rejects it
+        return ""
+    return "" if bound is None else detail_of(bound, record.schemas())

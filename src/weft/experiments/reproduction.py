@@ -78,8 +78,10 @@ class Paper:
     figures: Mapping[str, Figure[Any]]
     default: tuple[str, ...]
     """The figures of `weft reproduce PAPER`; others are run only if they are named."""
-    run: Callable[[Sequence[str], bool, Progress], Reproduction]
-    """From the names of figures, and whether to be quick."""
+    run: Callable[..., Reproduction]
+    """From the names of figures, whether to be quick, and whom to tell of progress."""
+    keeps_parts: bool = False
+    """Whether it is given the folder of its results, too, to keep what is done of a run."""
 
 
 def markdown_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -52,6 +52,8 @@ class Explanation:
     network_measured: NetworkMeasured | None = None
     aggregations: tuple[AggregationView, ...] = ()
     """The aggregation joins."""
+    lanes: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """By stream whose steps run in lanes, the predicted cost of each."""
 
     @cached_property
     def outline(self) -> Outline:
@@ -63,6 +65,7 @@ class Explanation:
             self.statistics,
             self.network,
             self.network_measured,
+            self.lanes,
         )
 
     def __str__(self) -> str:
@@ -104,6 +107,10 @@ class Explanation:
     def with_aggregations(self, aggregations: Sequence[AggregationView]) -> Explanation:
         """The same beside the aggregation joins."""
         return replace(self, aggregations=tuple(aggregations))
+
+    def with_lanes(self, lanes: Mapping[str, Sequence[float]]) -> Explanation:
+        """The same with what each lane will cost, by stream, where steps run in lanes."""
+        return replace(self, lanes=dict(lanes))
 
     def with_statistics(self, statistics: Mapping[str, StreamStatistics]) -> Explanation:
         """The same plan beside what is known of its streams, by their names."""

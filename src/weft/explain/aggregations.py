@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from weft.algebra.joinagg.query import AggregationInput, AggregationJoin
-from weft.algebra.joinagg.sources import source_of
+from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.explain.paragraph import item
-from weft.explain.wording import counted, duration, figure, some
+from weft.explain.wording import counted, duration, figure, instant, some
 from weft.optimizer.joinagg.choice import Choice
 from weft.optimizer.joinagg.plans import Plan, plan_name
 
@@ -30,6 +30,10 @@ class AggregationView:
     """Whether a setting chose the plan."""
     held: tuple[int | None, ...] = ()
     """By input: the entries that are kept for it after the last step."""
+    finer: tuple[Source | None, ...] = ()
+    """By input: the finer set that serves it."""
+    waits_for: Mapping[str, int | None] = field(default_factory=dict)
+    """The streams of the query that hold the others back, with their watermarks; None: it has none yet."""
 
     @property
     def cost(self) -> float | None:
@@ -44,7 +48,9 @@ def sharing(
     keys: dict[str, list[tuple[str, bool]]] = {}
     for query in queries:
         for slot in range(len(query.inputs)):
-            key = (source_of(query, slot).id, plans[query.id][slot])
+            source, early = source_of(query, slot), plans[query.id][slot]
+            late_stream = not early and query.inputs[slot].window is not None
+            key = (row_store(source) if late_stream else source.id, early)
             keys.setdefault(query.id, []).append(key)
             readers.setdefault(key, []).append(query.name)
     return {
@@ -67,6 +73,8 @@ def aggregation_lines(view: AggregationView) -> Iterator[str]:
     if view.cost is not None:
         why = f"{figure(view.cost)} µs per instant, {why}"
     yield from item("cost", why)
+    if view.waits_for:
+        yield from item("waits", _waiting_text(view.waits_for))
     others = sorted((p for p in view.priced.priced if p.plan != view.plan), key=lambda p: p.cost)
     if others:
         listed = ", ".join(f"{plan_name(p.plan)} {figure(p.cost)}" for p in others[:_PLANS])
@@ -83,11 +91,34 @@ def _input_text(view: AggregationView, slot: int, entry: AggregationInput) -> st
         how = f"early: panes of {pane} by ({keys})"
     else:
         how = f"late: rows with ({keys})"
+    finer = view.finer[slot] if view.finer else None
+    if finer is not None:
+        how += f" from the set by ({', '.join(a.name for a in finer.attributes)})"
     text = f"{entry.relation}{_window_text(entry)}, {how}"
     if view.shared_with[slot]:
         text += f", shared with {some(view.shared_with[slot], _NAMES)}"
     held = view.held[slot] if view.held else None
-    return text if held is None else f"{text}; {counted(held, 'entry', 'entries')} kept"
+    if held is None:
+        return text
+    text += f"; {counted(held, 'entry', 'entries')} kept"
+    endless = entry.window is not None and entry.window.kind == "landmark"
+    return f"{text} for ever, they grow with its keys" if endless else text
+
+
+def _waiting_text(waits_for: Mapping[str, int | None]) -> str:
+    """Which streams hold instants back, and what to do."""
+    names = ", ".join(
+        f"{name} ({'no rows yet' if mark is None else f'watermark {instant(mark)}'})"
+        for name, mark in waits_for.items()
+    )
+    return (
+        f"for {names}: an instant comes when the watermarks of all its streams have passed it. "
+        "If it is idle, let it send a row with a later event time, or drop the query"
+    )
+
+
+def _attributes(source: Source | None) -> list[str] | None:
+    return None if source is None else [attribute.name for attribute in source.attributes]
 
 
 def _window_text(entry: AggregationInput) -> str:
@@ -110,6 +141,7 @@ def aggregation_document(view: AggregationView) -> dict[str, Any]:
         "plan": plan_name(view.plan),
         "early": list(view.plan),
         "forced": view.forced,
+        "waits_for": dict(view.waits_for),
         "cost": view.cost,
         "plans": [
             {"plan": plan_name(p.plan), "early": list(p.plan), "cost": p.cost}
@@ -125,6 +157,7 @@ def aggregation_document(view: AggregationView) -> dict[str, Any]:
                 "source": source_of(query, slot).id,
                 "attributes": [attribute.name for attribute in entry.attributes],
                 "shared_with": list(view.shared_with[slot]),
+                "finer_set": _attributes(view.finer[slot] if view.finer else None),
                 "entries": view.held[slot] if view.held else None,
             }
             for slot, entry in enumerate(query.inputs)

@@ -80,6 +80,8 @@ def _stream(stream: StreamView) -> dict[str, Any]:
     }
     if stream.join:
         body["join"] = stream.join
+    if stream.lanes:
+        body["lanes"] = [{"seconds_per_second": cost} for cost in stream.lanes]
     if stream.measured is not None:
         body["measured"] = _measured(stream, stream.measured)
     if stream.statistics is not None:
@@ -231,6 +233,7 @@ def _measured(stream: StreamView, measured: Measured) -> dict[str, Any]:
             for retired in stream.plan.retired
         ],
         "seconds": measured.seconds,
+        "lane_seconds": list(measured.lane_seconds),
         "groups_per_fragment": measured.keys,
         "operations": {
             level: {

@@ -76,6 +76,10 @@ class Measured:
     keys: float | None = None
     operations: Mapping[str, int] = field(default_factory=dict)
     """Aggregate operations at each level, counted as the papers count them."""
+    lane_costs: tuple[float, ...] = ()
+    """For each lane, the predicted seconds of work per second of event time, if steps ran in lanes."""
+    lane_seconds: tuple[float, ...] = ()
+    """What each lane took, in all steps that ran in lanes."""
 
     def per_event_second(self, level: str) -> float | None:
         """Operations of a level per second of event time."""
@@ -186,6 +190,8 @@ class StreamView:
     measured: Measured | None = None
     statistics: StreamStatistics | None = None
     """What is known of the stream; None if nothing is."""
+    lanes: tuple[float, ...] = ()
+    """For each lane, the predicted seconds of work per second of event time, if steps run in lanes."""
 
     @property
     def name(self) -> str:
@@ -267,6 +273,7 @@ def outline(
     statistics: Mapping[str, StreamStatistics] | None = None,
     network: NetworkPlan | None = None,
     network_measured: NetworkMeasured | None = None,
+    lanes: Mapping[str, Sequence[float]] | None = None,
 ) -> Outline:
     """Label the parts of the plans and count their costs.
 
@@ -280,6 +287,8 @@ def outline(
         counted = counts.get(plan.stream.name)
         at = _rate(rate, counted, measured_statistics)
         view = _stream(plan, at, counted, nodes, groups)
+        known_lanes = counted.lane_costs if counted is not None else ()
+        view = replace(view, lanes=tuple((lanes or {}).get(plan.stream.name, known_lanes)))
         nodes, groups = nodes + len(view.nodes), groups + len(view.groups)
         streams.append(
             replace(view, statistics=measured_statistics)

@@ -102,6 +102,7 @@ def _stream(stream: StreamView) -> Iterator[str]:
     yield ""
     yield from _costs(stream)
     yield _chosen(stream)
+    yield from _lanes(stream)
     if stream.statistics is not None:
         yield ""
         yield f"statistics after {counted(stream.statistics.rows, 'row')}"
@@ -236,6 +237,14 @@ def _chosen(stream: StreamView) -> str:
     )
 
 
+def _lanes(stream: StreamView) -> Iterator[str]:
+    """What levels 2 and 3 will cost in each lane."""
+    if stream.lanes:
+        costs = [f"{1000 * cost:.2g}" for cost in stream.lanes]
+        words = f"{counted(len(costs), 'lane')}, ms of work per {stream.axis.per} in each: "
+        yield from wrapped(words + some(costs, _COLUMNS), "    ", 8)
+
+
 def _rate(rate: float, rate_is: RateIs) -> str:
     return f"{figure(rate)} rows/s ({rate_is})"
 
@@ -251,6 +260,9 @@ def _measured(stream: StreamView, measured: Measured) -> Iterator[str]:
     state = f"{counted(measured.state_rows, 'fragment')}, {size_text(measured.state_bytes)}"
     yield from item("state", state)
     yield from _operations(stream, measured)
+    if measured.lane_seconds:
+        took = [f"{seconds:.2f}" for seconds in measured.lane_seconds]
+        yield from item("lanes", f"seconds in each: {some(took, _COLUMNS)}")
     for node in stream.nodes:
         held = measured.state_rows_by_node.get(node.node.id, 0)
         yield from item("", f"{node.label}  {counted(held, 'fragment')} open")

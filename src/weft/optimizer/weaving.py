@@ -17,6 +17,7 @@ from weft.algebra.plan import PASS_NAMES, Fragments, Node, SharedPlan, Sharing
 from weft.algebra.query import Query
 from weft.errors import RunError
 from weft.optimizer.edges.slices import slices
+from weft.optimizer.edges.workload import Windowed, Workload
 from weft.optimizer.groupby.planner import ALLOCATORS
 from weft.optimizer.node_tree import NATIVE, UNLIMITED, Arranging
 from weft.optimizer.windows.calibration import calibrated
@@ -31,7 +32,6 @@ from weft.optimizer.windows.cost import (
 from weft.optimizer.windows.grouping import Partition
 from weft.optimizer.windows.optimizers import OPTIMIZERS
 from weft.optimizer.windows.spans import OpenSpans
-from weft.optimizer.windows.workload import Windowed, Workload
 
 CALIBRATED = "calibrated"
 MODEL_NAMES = (CALIBRATED, *MODELS)

@@ -25,10 +25,11 @@ SESSION_SETTINGS = {
 class Settings:
     """How a weft runs; none of these changes a result.
 
-    `kernel`: where levels 2 and 3, and the network's joins, run; `auto` takes the driver while the
-    open state, or the history of joins, is below `driver_cap_bytes`, and lanes above. `lanes`: how many
-    (default: the session's parallelism). `lane_cap_bytes`: how many bytes of rows a lane of joins
-    holds at once; more are joined in pieces.
+    `kernel`: where levels 2 and 3, the network's joins and aggregation joins run; `auto` takes the driver
+    while the open state, the history of joins, or the entries of aggregation joins are below
+    `driver_cap_bytes`, and lanes above. `lanes`: how many (default: the session's parallelism); it may
+    change with a restart. `lane_cap_bytes`: how many bytes of rows or of fragments a lane holds at once;
+    more are taken in pieces.
     `idle_seconds`: how long a stream must be quiet before due windows are flushed.
     `sink_tries`: how often a failing sink is tried on the same batch, and how often a fallback may
     fail one time after the other; `sink_pause_seconds`: the first pause between, which grows.

@@ -73,7 +73,7 @@ class TableVersions:
         version, rows = self._contents[name]
         if bits:
             version = f"{version}-{codec.digest(sorted(bit.name for bit in bits))}"
-        path = f"{_FOLDER}/{version}.parquet"
+        path = table_path(version)
         if not self._storage.exists(path):
             if bits:
                 rows = _with_bits(self._frames()[name].sparkSession, rows, bits)
@@ -87,12 +87,12 @@ class TableVersions:
         """The contents of a version."""
         with self._lock:
             if version not in self._rows:
-                self._rows[version] = self._storage.read_table(f"{_FOLDER}/{version}.parquet")
+                self._rows[version] = self._storage.read_table(table_path(version))
             return self._rows[version]
 
     def frame(self, spark: SparkSession, version: str) -> DataFrame:
         """The contents of a version as Spark reads them, column by column as they are needed."""
-        path = f"{_FOLDER}/{version}.parquet"
+        path = table_path(version)
         with self._lock:
             if version not in self._schemas:
                 file = pq.ParquetFile(self._storage.path(path), filesystem=self._storage.filesystem)
@@ -131,6 +131,11 @@ class TableVersions:
                 self._rows.pop(version, None)
                 self._schemas.pop(version, None)
             self._clean_with = given if others.isdisjoint(needed) else None
+
+
+def table_path(version: str) -> str:
+    """The file with the contents of a version."""
+    return f"{_FOLDER}/{version}.parquet"
 
 
 def _stem(table: str) -> str:

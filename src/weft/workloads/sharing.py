@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.optimizer.windows.workload import Workload
+from weft.optimizer.edges.workload import Workload
 
 LARGEST_SLIDE = 10_000
 SKEW = 0.6

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from tests.sql.joinagg_support import query as bound_query
 from tests.support.joinagg import INSTANTS, Row, cases, entries, expected, query_of, rounded
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.scalar import Call, Ref
+from weft.kernel.columns.arrow import arrow_type
+from weft.kernel.columns.column import column, to_arrow
+from weft.kernel.failure import QueryFailure
 from weft.kernel.joinagg.changes import REMOVED, changed
+from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.evaluation import Side, evaluated
+from weft.kernel.joinagg.split import split_of
+
+SLIDING = InputWindow("sliding", 30)
 
 
 def results(
@@ -131,3 +141,42 @@ def test_a_key_over_several_inputs_that_overflows_fails_under_ansi_and_names_the
         evaluated(query, sides, partials, np.array([10]), ansi=True)
     assert raised.value.queries == ("q@1",)
     assert evaluated(query, sides, partials, np.array([10]), ansi=False).to_pylist()[0]["k0"] == -2
+
+
+def test_a_count_over_the_product_that_overflows_names_the_query_and_no_other() -> None:
+    query = query_of([SLIDING, SLIDING], [None], ["count"], {0})
+    partials = [tuple(entry.partials("t")) for entry in query.aggregates]
+    many = [(1, 1, "x", 0)]
+    sides = []
+    for _ in range(2):
+        held = entries(many, SLIDING, [])
+        sides.append(Side(replace(held, counts=np.array([1 << 40])), True, ()))
+    at = np.array([10])
+    with pytest.raises(QueryFailure, match="too large") as raised:
+        evaluated(query, sides, partials, at, ansi=False)
+    assert raised.value.queries == (query.id,)
+
+
+@pytest.mark.parametrize("on", ["a.sellerID = b.bidderID", "a.startPrice = b.amount"])
+def test_keys_of_different_types_that_are_equal_are_in_one_bucket(on: str) -> None:
+    text = f"SELECT COUNT(*) AS n FROM Auction a [WINDOW 1 HOUR], Bid b [WINDOW 1 HOUR] WHERE {on}"
+    query = bound_query(text)
+    split = split_of(query, {0: 1, 1: 1})
+    assert split.keys.keys() == {0, 1}
+    places: list[dict[int, int]] = []
+    types = []
+    for slot, entry in enumerate(query.inputs):
+        (attribute,) = entry.attributes
+        types.append(attribute.value.type)
+        numbers = [None if n is None else Decimal(n) for n in (*range(50), None)]
+        values = pa.array(numbers, pa.decimal128(20, 2)).cast(arrow_type(attribute.value.type))
+        nothing = np.zeros(51, np.int64)
+        held = Entries(nothing, nothing, {attribute.name: column(values)}, nothing + 1, {})
+        found = {}
+        for bucket in range(4):
+            part = split.part(slot, held, bucket, 4, ansi=False)
+            found |= {int(v): bucket for v in to_arrow(part.columns[attribute.name]).to_pylist()}
+        places.append(found)
+    assert types[0] != types[1]
+    assert places[0] == places[1] and len(places[0]) == 50, "NULL joins with nothing"
+    assert set(places[0].values()) == {0, 1, 2, 3}

@@ -9,8 +9,8 @@ from math import lcm
 from tests.optimizer.windows.brute_force import edges_of
 
 from weft.algebra.window import Window
+from weft.optimizer.edges.workload import Windowed, Workload
 from weft.optimizer.windows.grouping import Grouping
-from weft.optimizer.windows.workload import Windowed, Workload
 
 
 def workload_of(windows: Sequence[Window], unit: int = 1) -> Workload:

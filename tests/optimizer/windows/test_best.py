@@ -12,6 +12,7 @@ from tests.optimizer.windows import brute_force
 from tests.optimizer.windows.support import RATES, distinct, windows_of, workload_of
 
 from weft.algebra.window import Window
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows import best as module
 from weft.optimizer.windows.best import best
 from weft.optimizer.windows.cost import CostModel, TriOps, TwoOps
@@ -21,7 +22,6 @@ from weft.optimizer.windows.search.local_search import LocalSearch
 from weft.optimizer.windows.search.lower_bound import lower_bound
 from weft.optimizer.windows.search.merge_sequence import MergeSequence
 from weft.optimizer.windows.search.search_rates import SearchRates
-from weft.optimizer.windows.workload import Workload
 from weft.workloads.sharing import WindowTable, any_slides, zipf_windows
 
 ANY = st.one_of(brute_force.windows(), brute_force.plain_windows(slides=(2, 3, 4, 6, 8, 12, 24)))

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.algebra.window import Window
+from weft.optimizer.edges.workload import Windowed, Workload
 from weft.optimizer.windows.calibration import Constants
 from weft.optimizer.windows.spans import Groups, OpenSpans
-from weft.optimizer.windows.workload import Windowed, Workload
 
 
 def edges_in(windows: list[Window], period: int) -> int:

@@ -12,7 +12,7 @@ from tests.optimizer.windows import brute_force
 from tests.optimizer.windows.support import distinct, workload_of
 
 from weft.algebra.window import EdgeClass, Window
-from weft.optimizer.windows.workload import LARGEST, Windowed, Workload
+from weft.optimizer.edges.workload import LARGEST, Windowed, Workload
 
 SETS = st.lists(brute_force.windows(), min_size=1, max_size=12)
 

@@ -21,6 +21,7 @@ from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import Ref
 from weft.runtime.checkpoint.failpoints import FAILPOINTS, Crash, crashing
+from weft.runtime.settings import Kernel
 
 SLIDING = InputWindow("sliding", 30)
 END = INSTANTS[-1]
@@ -50,8 +51,9 @@ def run_script(
     early: tuple[bool, ...],
     script: Sequence[Action],
     tables: dict[str, list[Row]],
+    kernel: Kernel = "auto",
 ) -> EngineRun:
-    run = EngineRun(folder, [query], {query.id: early})
+    run = EngineRun(folder, [query], {query.id: early}, kernel=kernel)
     run.table_rows = tables
     streams = [entry.relation for entry in query.inputs if entry.window is not None]
     for name in streams:
@@ -176,14 +178,17 @@ SCRIPT: list[Action] = [
 
 
 @pytest.mark.parametrize("failpoint", FAILPOINTS)
-@pytest.mark.parametrize("visit", [1, 3])
+@pytest.mark.parametrize(("visit", "kernel"), [(1, "driver"), (3, "driver"), (2, "lanes")])
 def test_a_crash_anywhere_loses_nothing_and_repeats_nothing(
-    tmp_path: Path, failpoint: str, visit: int
+    tmp_path: Path, failpoint: str, visit: int, kernel: Kernel
 ) -> None:
     query = query_of([SLIDING, InputWindow("landmark")], [None, 0], ["count", "sum"], {0})
     plain = with_changes(query)
     run = EngineRun(
-        tmp_path, [query, replace(plain, id="r@2")], {"q@1": (False, True), "r@2": (True, True)}
+        tmp_path,
+        [query, replace(plain, id="r@2")],
+        {"q@1": (False, True), "r@2": (True, True)},
+        kernel=kernel,
     )
     for name in ("s0", "s1"):
         run.add_stream(name)

@@ -12,6 +12,7 @@ from tests.support.joinagg_engine import EngineRun
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
+from weft.runtime.checkpoint.failpoints import Crash, crashing
 from weft.runtime.joinagg import statefiles
 
 SLIDING = InputWindow("sliding", 30)
@@ -209,3 +210,35 @@ def test_a_query_without_groups_has_a_row_at_every_instant_also_after_a_restart(
         run.restart()
     check_from(run, query, 10, END)
     assert run.by_instant(query)[END] == {(0, None): 1}
+
+
+@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+@pytest.mark.parametrize("early", [EARLY, LATE])
+def test_a_table_that_changes_is_seen_by_the_next_run_and_not_by_a_step_that_runs_again(
+    tmp_path: Path, early: tuple[bool, ...], kernel: Any
+) -> None:
+    query = replace(query_of([SHORT, None], [None, 1], ["count", "sum"], {0}), id="q@1")
+    run = EngineRun(tmp_path, [query], {"q@1": early}, kernel=kernel)
+    before: list[Row] = [(0, 0, "x", 1), (0, 1, "y", 2)]
+    after: list[Row] = [(0, 1, "y", 50), (0, 1, "z", 1)]
+    run.table_rows = {"s1": before}
+    run.add_stream("s0")
+
+    def step(begin: int) -> None:
+        run.publish("s0", rows(*range(begin, begin + 10, 3)), begin + 10)
+        while run.advance():
+            pass
+
+    step(0)
+    run.table_rows["s1"] = after
+    step(10)  # the run goes on with what it has read
+    with crashing("after_intent", 1), pytest.raises(Crash):
+        step(20)
+    run.table_rows["s1"] = after
+    run.restart()
+    while run.advance():
+        pass
+    step(30)
+    shown = run.by_instant(query)
+    for at, table in ((10, before), (20, before), (30, before), (40, after)):
+        assert shown[at] == expected(query, [run.admitted(query, 0), table])[at], at

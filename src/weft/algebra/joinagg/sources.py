@@ -6,6 +6,7 @@ publishes its rows, each of which becomes an entry by itself. Equal inputs of se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,6 +63,27 @@ class Source:
     @property
     def has_sketches(self) -> bool:
         return any(p.combine.name in SKETCHES for p in self.partials(None))
+
+
+def selection(predicate: Expression) -> Attribute:
+    """Whether a row is selected, as a value of the row."""
+    return Attribute(f"?{codec.digest(predicate.sql, 16)}", predicate)
+
+
+def row_store(source: Source) -> str:
+    """The name of the rows that late inputs of a relation share: those with panes of one length."""
+    return f"@{codec.digest((source.relation, source.pane), 16)}"
+
+
+def united(sources: Sequence[Source]) -> Source:
+    """What the rows of a store hold for several sources: all attributes and aggregates, and the selections as values. None
+    of these can raise an error, for an input with one that can is early."""
+    attributes = {a.name: a for source in sources for a in source.attributes}
+    chosen = (selection(s.predicate) for s in sources if s.predicate is not None)
+    attributes |= {attribute.name: attribute for attribute in chosen}
+    aggregates = dict.fromkeys(a for source in sources for a in source.aggregates)
+    relation, pane = sources[0].relation, sources[0].pane
+    return Source(relation, pane, tuple(attributes.values()), None, tuple(aggregates))
 
 
 def time_of(stream: StreamSchema | None) -> str:

@@ -66,6 +66,8 @@ class JoinQuery:
     members: tuple[str, ...] = ()
     """The windowed aggregates over its rows. If there are any, its rows are no results: they are published as
     the derived stream of its name (`weft.algebra.network.derived`)."""
+    backfill: bool = False
+    """Whether it sees the rows that history holds when it is added, too."""
 
     @property
     def every_input(self) -> tuple[JoinInput, ...]:

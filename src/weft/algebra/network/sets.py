@@ -9,11 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final, TypeVar
 
 from weft.algebra.network.query import JoinInput, JoinQuery
 from weft.algebra.predicates.slots import column_name, plain_name, slot_of
 from weft.algebra.query import OutputColumn
 from weft.algebra.types import SqlType
+from weft.errors import SqlError
+
+_WHY_NOT: Final = (
+    "windowed aggregates use what state holds by themselves (see complete_from), and queries that fall back "
+    "read their own source"
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,8 @@ class SetQuery:
     distinct_in: tuple[int | None, ...]
     """For every branch the number of the set that its rows go to: a set shows equal rows once. None:
     all rows of the branch are shown. The numbers begin with 0."""
+    backfill: bool = False
+    """Whether it sees the rows that history holds when it is added, too."""
 
     def __post_init__(self) -> None:
         if any(branch.id != self.id for branch in self.branches):
@@ -85,3 +94,13 @@ def placed(query: NetworkQuery) -> Iterator[tuple[int, JoinQuery]]:
     for branch in query.branches:
         yield first, branch
         first += len(branch.inputs)
+
+
+_Bound = TypeVar("_Bound")
+
+
+def backfilled(query: _Bound) -> _Bound:
+    """A filter or join that sees the rows of before its registration, too. Other queries are refused."""
+    if not isinstance(query, JoinQuery | SetQuery):
+        raise SqlError("BAD_BACKFILL", detail=_WHY_NOT)
+    return replace(query, backfill=True)

@@ -11,15 +11,17 @@ keeps each relation on its own side, where Spark finds the keys of a join.
 `widened` is one condition for many sets, cheap for thousands of them: it is true wherever one of the
 sets is, and elsewhere as seldom as is simple. Of every set it takes one OR predicate over plain columns,
 the most selective by its look (points before ranges), and unites all values by column. Values that many
-sets share, such as a country, say little: together they soon are all that there are. Spark looks up
-a long `IN` in a hash set, and ranges are united until they are few, so the cost per row does not grow with
-the number of sets.
+sets share, such as a country, say little: together they soon are all that there are. Sets that restrict the
+same other columns are tested by the united values of these, too. Spark looks up a long `IN` in a hash set.
+Many ranges of exact numbers become a list of cells; others are united until they are few. So the cost per
+row does not grow with the number of sets.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -54,6 +56,13 @@ _BIGINT: Final = INTEGRAL_LIMITS["bigint"]
 _WIDE: Final = "decimal(38,0)"
 _MOST_RANGES: Final = 8
 """How many ranges of a column are tested for every row: with many more, Java no longer compiles the test."""
+_MOST_GROUPS: Final = 8
+"""How many kinds of sets on a column, by the other columns that they restrict, are tested one by one."""
+_FEW: Final = 64
+"""For how many values another column may be tested."""
+_CELLS: Final = 4096
+"""In how many cells of a column many ranges may lie."""
+_BIGINT_DIGITS: Final = 18
 _LISTED: Final = 16
 """Ranges of at most so many integers are listed value by value."""
 _MANY: Final = 16
@@ -116,24 +125,116 @@ def widened(sets: Sequence[PredicateSet]) -> str:
     ]
     popularity = Counter(map(_column, literals))
     common = _common_columns(literals)
-    by_column: dict[str, list[LiteralPredicate]] = {}
+    groups: dict[tuple[str, frozenset[str]], list[_Chosen]] = {}
     for predicates in candidates:
         chosen = min(predicates, key=lambda predicate: _breadth(predicate, popularity, common))
+        others = _single_literals(predicates, chosen)
         for literal in chosen.literals:
-            by_column.setdefault(_column(literal), []).append(literal)
-    parts = [part for _, of_column in sorted(by_column.items()) for part in _united(of_column)]
+            key = _column(literal), frozenset(others.keys() - {_column(literal)})
+            groups.setdefault(key, []).append(_Chosen(literal, others))
+    parts = [
+        part
+        for column in sorted({column for column, _ in groups})
+        for part in _of_column([group for key, group in groups.items() if key[0] == column])
+    ]
     if not parts:
         return "false"
     return parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """The literal that stands for a set, and what the set asks of other columns, one literal for each."""
+
+    literal: LiteralPredicate
+    others: Mapping[str, LiteralPredicate]
+
+
+def _single_literals(
+    predicates: Sequence[OrPredicate], chosen: OrPredicate
+) -> dict[str, LiteralPredicate]:
+    """The predicates of one literal, by column, apart from the chosen one."""
+    literals = (
+        predicate.literals[0]
+        for predicate in predicates
+        if len(predicate.literals) == 1 and predicate is not chosen
+    )
+    return {_column(literal): literal for literal in literals}
+
+
+def _of_column(groups: Sequence[Sequence[_Chosen]]) -> Iterator[str]:
+    """The values of literals on one column. Sets that restrict the same other columns, too, are tested by
+    the values of these as well, unless there are many kinds of sets."""
+    if len(groups) > _MOST_GROUPS or not any(group[0].others for group in groups):
+        yield from _united([one.literal for group in groups for one in group])
+        return
+    for group in groups:
+        tests = list(_united([one.literal for one in group]))
+        column = _column(group[0].literal)
+        tests = [tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"]
+        for name in sorted(set.intersection(*(set(one.others) for one in group)) - {column}):
+            of_other = [one.others[name] for one in group]
+            few, rest = listed(union([literal.values for literal in of_other]), _LISTED)
+            if len(few) <= _FEW and len(rest.intervals) <= _MOST_RANGES:
+                parts = list(_united(of_other))
+                tests.append(parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})")
+        yield tests[0] if len(tests) == 1 else f"({' AND '.join(tests)})"
+
+
 def _united(literals: Sequence[LiteralPredicate]) -> Iterator[str]:
-    """The values of literals on one column: a list, and a few ranges."""
+    """The values of literals on one column: a list, cells of equal width that many ranges lie in, and a
+    few ranges."""
     subject = literals[0].subject
     few, rest = listed(union([literal.values for literal in literals]), _LISTED)
+    cells: str | None = None
+    if len(rest.intervals) > _MOST_RANGES and isinstance(subject, Linear):
+        cells = _cells_sql(subject, [one for one in rest.intervals if None not in one])
+        if cells is not None:
+            open_ended = tuple(one for one in rest.intervals if None in one)
+            rest = Values(open_ended, rest.null)
     for values in (Values(tuple(map(single, few))), coarser(rest, _MOST_RANGES)):
         if not values.empty:
             yield _literal_sql(LiteralPredicate(subject, values))
+    if cells is not None:
+        yield cells
+
+
+def _cells_sql(subject: Linear, intervals: Sequence[Interval]) -> str | None:
+    """Whether an exact number is in one of the cells that some ranges lie in; None for other types. Cells
+    are found by a division and looked up in a hash set, however many there are. They hold a little more
+    than the ranges."""
+    ref = subject.terms[0][1]
+    digits = decimal_parameters(ref.type)
+    if digits is None and ref.type not in INTEGRAL:
+        return None
+    if digits is not None and digits[0] - digits[1] > _BIGINT_DIGITS:
+        return None
+    scale = 10 ** digits[1] if digits is not None else 1
+    ends: list[tuple[int, int]] = []
+    for low, high in intervals:
+        if low is None or high is None:
+            return None
+        if not isinstance(low.value, int) or not isinstance(high.value, int):
+            return None
+        ends.append((_truncated(low.value, scale), _truncated(high.value, scale)))
+    width = 1
+    while sum(_truncated(high, width) - _truncated(low, width) + 1 for low, high in ends) > _CELLS:
+        width *= 2
+    cells = sorted(
+        {
+            cell
+            for low, high in ends
+            for cell in range(_truncated(low, width), _truncated(high, width) + 1)
+        }
+    )
+    listed_cells = ", ".join(f"{cell}L" for cell in cells)
+    return f"cast({_quoted(ref)} AS bigint) div {width}L IN ({listed_cells})"
+
+
+def _truncated(value: int, divisor: int) -> int:
+    """A quotient without its fraction, as Spark's casts and `div` give it."""
+    quotient = abs(value) // divisor
+    return quotient if value >= 0 else -quotient
 
 
 def _common_columns(literals: Sequence[LiteralPredicate]) -> frozenset[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +10,12 @@ import typer
 from rich.table import Table
 
 from weft.cli.output import console, print_json
+from weft.cli.papers.rates import positive_rate
 from weft.cli.papers.window_table import read_windows
 from weft.optimizer.windows.cost import MODELS
 from weft.optimizer.windows.grouping import Grouping
 from weft.optimizer.windows.optimizers import OPTIMIZERS
 
-_MOST_MAGNITUDE = 18
 _MOST_GROUPS_SHOWN = 40
 _MOST_NAMES_SHOWN = 8
 
@@ -32,7 +30,7 @@ def plan(
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Decide which queries share fragments, and say what that costs."""
-    rows = _rate(rate)
+    rows = positive_rate(rate)
     if optimizer not in OPTIMIZERS:
         optimizers = ", ".join(OPTIMIZERS)
         raise typer.BadParameter(
@@ -121,18 +119,3 @@ def _title(grouping: Grouping, cost: float) -> str:
         f"{grouping.optimizer}, {grouping.model.name}: {queries} queries in {len(grouping.groups)} groups, "
         f"cost {cost:.6g} at {float(grouping.rate):g} rows per unit of time"
     )
-
-
-def _rate(text: str) -> Fraction:
-    try:
-        rate = Decimal(text)
-    except InvalidOperation:
-        raise typer.BadParameter(f"'{text}' is not a rate", param_hint="--rate") from None
-    if not rate.is_finite():
-        raise typer.BadParameter(f"'{text}' is not a rate", param_hint="--rate")
-    if rate <= 0:
-        raise typer.BadParameter(f"the rate {text} must be positive", param_hint="--rate")
-    if abs(rate.adjusted()) > _MOST_MAGNITUDE:
-        detail = f"the rate {text} is not between 1e-{_MOST_MAGNITUDE} and 1e{_MOST_MAGNITUDE}"
-        raise typer.BadParameter(detail, param_hint="--rate")
-    return Fraction(rate)

@@ -45,7 +45,8 @@ def reproduce(
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}")
     with _progress() as progress:
-        reproduction = paper.run(figures, quick, progress)
+        folders = [folder] if paper.keeps_parts else []
+        reproduction = paper.run(figures, quick, progress, *folders)
     _write(reproduction, paper, folder)
     if as_json:
         print_json(reproduction.to_json())

@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.cli.project.problems import InvalidProject, Problem
 from weft.errors import TableError, WeftError
-from weft.optimizer.windows.workload import LARGEST, Workload
+from weft.optimizer.edges.workload import LARGEST, Workload
 
 NEEDED = ("name", "range", "slide")
 _OPTIONAL = ("start",)

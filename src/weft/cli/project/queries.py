@@ -21,6 +21,7 @@ from weft.sql import statements
 from weft.sql.reading.source import read
 
 _EMIT = re.compile(r"^[ \t]*--[ \t]*emit:[ \t]*(\S+)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_BACKFILL = re.compile(r"^[ \t]*--[ \t]*backfill[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class QueryFile:
     @property
     def emit(self) -> str | None:
         return emit_of(self.sql)
+
+    @property
+    def backfill(self) -> bool:
+        return backfill_of(self.sql)
 
     @property
     def file(self) -> str:
@@ -96,6 +101,20 @@ def emit_of(sql: str) -> str | None:
 def with_emit(sql: str, emit: str | None) -> str:
     """The query with such a comment."""
     return sql if emit is None or emit_of(sql) == emit else f"-- emit: {emit}\n{_EMIT.sub('', sql)}"
+
+
+def backfill_of(sql: str) -> bool:
+    """Whether a query says that it sees the rows of before its registration, in a comment of its own.
+
+    >>> backfill_of("-- backfill\\nSELECT 1"), backfill_of("SELECT 1")
+    (True, False)
+    """
+    return _BACKFILL.search(sql) is not None
+
+
+def with_backfill(sql: str, backfill: bool) -> str:
+    """The query with such a comment, if it is wanted."""
+    return f"-- backfill\n{sql}" if backfill and not backfill_of(sql) else sql
 
 
 def same_query(first: str, second: str) -> bool:

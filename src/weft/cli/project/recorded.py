@@ -137,6 +137,8 @@ def _measured(stream: str, last: Commit) -> Measured:
         operations={
             level: metrics[level] for level in ("level1", "level2", "level3") if level in metrics
         },
+        lane_costs=tuple(metrics.get("lane_costs", ())),
+        lane_seconds=tuple(metrics.get("lane_seconds", ())),
     )
 
 

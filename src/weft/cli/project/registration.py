@@ -15,9 +15,7 @@ from pathlib import Path
 
 import typer
 
-from weft.algebra.network.bounds import warning
-from weft.algebra.network.derived import DerivedQuery
-from weft.algebra.network.sets import NetworkQuery
+from weft.algebra.network.sets import backfilled
 from weft.catalog.store import ACTIVE, QueryRecord, check_name
 from weft.cli.completing import Folder, query_names
 from weft.cli.output import Verbose
@@ -25,16 +23,18 @@ from weft.cli.project.folder import Project, load
 from weft.cli.project.opening import open_weft
 from weft.cli.project.queries import (
     QueryFile,
+    backfill_of,
     emit_of,
     read_queries,
     remove_query,
     same_query,
+    with_backfill,
     with_emit,
     write_query,
 )
 from weft.cli.project.recorded import recorded
 from weft.cli.project.session import watched_session
-from weft.cli.project.unaided import bound_unaided
+from weft.cli.project.unaided import bound_unaided, detail_of
 from weft.errors import CatalogError, ProjectError
 from weft.runtime.api.handle import QueryHandle
 from weft.sql import statements
@@ -47,13 +47,16 @@ def register(
     emit: str | None = typer.Option(
         None, metavar="KIND", help="What an aggregation join emits: full or changes."
     ),
+    backfill: bool = typer.Option(
+        False, "--backfill", help="A filter or join: also see the rows that history holds."
+    ),
     verbose: Verbose = False,
 ) -> None:
     """Add a query, also to a project that another process is running."""
     project = load(folder)
     check_name(name, "query")
-    sql = with_emit(_one_statement(file, name), emit)
-    emit = emit_of(sql)
+    sql = with_backfill(with_emit(_one_statement(file, name), emit), backfill)
+    emit, backfill = emit_of(sql), backfill_of(sql)
     files, _ = read_queries(project.queries)
     existing = next((query for query in files if query.name == name), None)
     if existing is not None and not _is_same_file(existing.path, file):
@@ -66,19 +69,19 @@ def register(
     bound = None
     if record is not None:
         bound = bound_unaided(record, project, name, sql, query_id=name, emit=emit)
+        if bound is not None and backfill:
+            bound = backfilled(bound)
     if record is not None and bound is not None:
-        detail = warning(bound, record.schemas()) if isinstance(bound, NetworkQuery) else ""
-        if isinstance(bound, DerivedQuery):
-            detail = f"over {bound.derived.described}"
+        detail = detail_of(bound, record.schemas())
         with _written(project, name, sql, existing, record.live):
-            record.catalog.add_query(name, sql, ACTIVE, detail)
+            record.catalog.add_query(name, sql, ACTIVE, detail, backfill=backfill)
     else:
         with (
             watched_session(project, f"registering {name}") as spark,
             open_weft(spark, project) as weft,
             _written(project, name, sql, existing, lambda: weft.queries),
         ):
-            detail = weft.register(name, sql, emit=emit).detail
+            detail = weft.register(name, sql, emit=emit, backfill=backfill).detail
     print(f"registered {name}")
     if detail:
         print(f"{name}: {detail}", file=sys.stderr)

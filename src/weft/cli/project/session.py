@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,10 +16,12 @@ from pyspark.sql import SparkSession
 from weft.cli.output import first_line, is_verbose
 from weft.cli.project.folder import Project
 from weft.cli.stages import Stages
+from weft.errors import RunError
 from weft.runtime.api.class_archive import java_options
 from weft.runtime.quiet import silence_sql_errors
 
 _KEPT_LINES = 15
+_CONNECT_SECONDS = 5
 
 
 def cores() -> int:
@@ -56,6 +59,7 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
                 inner.conf.set(key, value)
         yield inner
         return
+    require_cluster(wanted["spark.master"])
     if not is_verbose():
         _quiet_python()
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -70,6 +74,24 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
         yield spark
     finally:
         spark.stop()
+
+
+def require_cluster(master: str) -> None:
+    """Refuse the address of a standalone cluster at which nobody listens. Spark would try for a minute, and
+    then say that its context was stopped."""
+    if not master.startswith("spark://"):
+        return
+    refusals = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+            return
+        except ValueError:
+            refusals.append(f"{address} has no port")
+        except OSError as error:
+            refusals.append(f"{address}: {error.strerror or error}")
+    raise RunError("CLUSTER", master=master, detail="; ".join(refusals))
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def synchronise(weft: Weft, files: Sequence[QueryFile]) -> Changes:
         changed = set(changes.changed)
         for name, query in wanted.items():
             if name not in unchanged:
-                weft.register(name, query.sql, emit=query.emit)
+                weft.register(name, query.sql, emit=query.emit, backfill=query.backfill)
                 if name not in changed:
                     changes.added.append(name)
     return changes
@@ -65,4 +65,5 @@ def synchronise(weft: Weft, files: Sequence[QueryFile]) -> Changes:
 def _same(handle: QueryHandle, query: QueryFile) -> bool:
     """Whether a registered query is that of a file."""
     same_emit = (handle.emit or "full") == (query.emit or "full")
-    return same_emit and same_query(handle.sql, query.sql)
+    same_options = same_emit and handle.backfill == query.backfill
+    return same_options and same_query(handle.sql, query.sql)

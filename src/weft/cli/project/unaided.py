@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
+from weft.algebra.network.bounds import warning
+from weft.algebra.network.derived import DerivedQuery
 from weft.algebra.network.sets import NetworkQuery
-from weft.algebra.query import Field, Query
+from weft.algebra.query import Field, Query, StreamSchema
 from weft.cli.project.folder import Project
 from weft.cli.project.recorded import Recorded
 from weft.cli.project.session import defaults
@@ -56,6 +59,13 @@ def bound_unaided(
     except _AskSparkError:
         return None
     return bound if isinstance(bound, Query | NetworkQuery) else None
+
+
+def detail_of(bound: Query | NetworkQuery, schemas: Mapping[str, StreamSchema]) -> str:
+    """What a user should know of a shared query; empty if there is nothing."""
+    if isinstance(bound, DerivedQuery):
+        return f"over {bound.derived.described}"
+    return warning(bound, schemas) if isinstance(bound, NetworkQuery) else ""
 
 
 def _ansi(project: Project) -> bool:

@@ -17,9 +17,12 @@ from rich.text import Text
 
 from weft.algebra.numbered import source_name
 from weft.explain.wording import counted, figure, instant, size_text
+from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 
 Step = Mapping[str, Any]
+_IDLE_SECONDS = 10.0
+"""How long a stream must stand still before it is said that others wait for it."""
 _WIDEST = 1000
 
 
@@ -131,17 +134,30 @@ def step_line(step: Step) -> str:
     return (
         f"{stream_text(step['stream'])} {what}: {rows}{step['seconds']:.2f} s, "
         f"{counted(step['results'], 'result')}, {watermark_text(step)}, "
-        f"state {size_text(step['state_bytes'])}{late}"
+        f"state {size_text(step['state_bytes'])}{late}{_waiting_text(step)}"
     )
 
 
-def stream_text(name: str) -> str:
-    """Whose steps these are, for people: a stream, or the join queries, which have a log of their own.
+def _waiting_text(step: Step) -> str:
+    """Which streams hold the others back, if they have stood still for a while.
 
-    >>> stream_text("bids"), stream_text(NETWORK_LOG)
-    ('bids', 'joins')
+    >>> _waiting_text({"waits_for": {"bids": {"watermark": None, "since": 0.0}}})
+    ', waits for bids (idle: no instant comes before it sends later rows)'
     """
-    return "joins" if name == NETWORK_LOG else name
+    now = time.time()
+    waits_for = step.get("waits_for", {})
+    idle = [name for name, about in waits_for.items() if now - about["since"] >= _IDLE_SECONDS]
+    why = "idle: no instant comes before it sends later rows"
+    return f", waits for {', '.join(idle)} ({why})" if idle else ""
+
+
+def stream_text(name: str) -> str:
+    """Whose steps these are, for people: a stream, or the queries of several streams, which have a log of their own.
+
+    >>> stream_text("bids"), stream_text(NETWORK_LOG), stream_text(AGGREGATIONS_LOG)
+    ('bids', 'joins', 'aggregation joins')
+    """
+    return {NETWORK_LOG: "joins", AGGREGATIONS_LOG: "aggregation joins"}.get(name, name)
 
 
 def watermark_text(step: Step) -> str:

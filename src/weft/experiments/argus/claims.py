@@ -24,7 +24,7 @@ LINEAR = 0.9
 """A correlation from which on times count as linear in the size."""
 FOLD = 100
 
-_BY_NODE = "Each join node evaluated by itself, as ARGUS does; "
+_BY_NODE = "Each join node evaluated by itself, as ARGUS does, on a part of the history (settings in the data); "
 _WORKLOADS = {"fed": "Fed", "med": "Med"}
 
 

@@ -12,6 +12,7 @@ from weft.bench.peers.in_full import FullRun, InFull, sampled
 from weft.experiments.argus.configurations import CONFIGURATIONS
 from weft.experiments.argus.execution import Executed, execute
 from weft.experiments.argus.inputs import Inputs, inputs
+from weft.experiments.argus.kept import Kept
 from weft.experiments.argus.parameters import ArgusSettings, Scale
 from weft.experiments.reproduction import Progress
 from weft.optimizer.network.estimate import HeuristicEstimate
@@ -35,14 +36,22 @@ class BuiltNetwork:
 class ArgusRun:
     """Networks and their execution, as the figures need them."""
 
-    def __init__(self, figures: Sequence[str], settings: ArgusSettings, progress: Progress) -> None:
+    def __init__(
+        self,
+        figures: Sequence[str],
+        settings: ArgusSettings,
+        progress: Progress,
+        kept: Kept | None = None,
+    ) -> None:
+        """`kept`: what an earlier run has measured, and where this one keeps it."""
         self.figures = figures
+        self._kept = kept or Kept()
         self.settings = settings
         self._progress = progress
         self._done = 0
         self._inputs: dict[str, Inputs] = {}
         self._networks: dict[tuple[str, str], list[BuiltNetwork]] = {}
-        self._executed: dict[tuple[str, str, int, str], Executed] = {}
+        self._executed: dict[tuple[str, ...], Executed] = {}
 
     def step(self, what: str) -> None:
         self._progress(self._done, self.steps, what)
@@ -78,11 +87,24 @@ class ArgusRun:
     def executed(
         self, scale: Scale, configuration: str, network: BuiltNetwork, how: str
     ) -> Executed:
-        key = scale.workload, configuration, network.queries, how
+        key = scale.workload, configuration, str(network.queries), how
         if key not in self._executed:
             self.step(f"{scale.workload}, {configuration}, {network.queries} queries, {how}")
-            self._executed[key] = execute(self.inputs(scale), network.plan, by_node=how == BY_NODE)
+            self._executed[key] = self._measured(scale, key, network, how)
         return self._executed[key]
+
+    def _measured(
+        self, scale: Scale, key: tuple[str, ...], network: BuiltNetwork, how: str
+    ) -> Executed:
+        by_node = how == BY_NODE
+        used = scale.by_node if by_node else scale
+        of_earlier = self._kept.find(used, key)
+        if of_earlier is not None:
+            return of_earlier
+        inputs = self.inputs(scale)
+        executed = execute(inputs.by_node if by_node else inputs, network.plan, by_node=by_node)
+        self._kept.add(used, key, executed)
+        return executed
 
     def direct(self, scale: Scale) -> list[FullRun]:
         """Some of the queries in full over all rows, after the last increment."""

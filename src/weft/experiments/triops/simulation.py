@@ -21,11 +21,11 @@ from functools import lru_cache
 from weft.experiments.triops.parameters import MOST_QUERIES
 from weft.experiments.triops.templates import Guess
 from weft.optimizer.edges.edges import EdgeRate
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.best import best
 from weft.optimizer.windows.cost import CostModel, TriOps, TwoOps, plan_cost
 from weft.optimizer.windows.search.merge_sequence import MergeSequence, merge_sequence
 from weft.optimizer.windows.search.search_rates import search_rates
-from weft.optimizer.windows.workload import Workload
 from weft.workloads.sharing import WindowTable, zipf_windows
 
 TWO_OPS, TRI_OPS = TwoOps(), TriOps()

@@ -78,6 +78,7 @@ def _query(view: NetworkView, query: NetworkQuery) -> dict[str, Any]:
         "name": query.name,
         "id": query.id,
         "warning": view.warnings.get(query.name, ""),
+        "backfill": query.backfill,
         "node": view.label_by_id[feed.node] if feed else None,
         "slots": list(feed.slots) if feed else [],
     }

@@ -65,6 +65,10 @@ def query_lines(view: NetworkView, query: NetworkQuery) -> Iterator[str]:
             yield from item("branch", f"{number} of {len(query.branches)}")
         distinct = query.distinct_in[number - 1] is not None
         yield from _branch(branch, distinct, plan.stream_by_name)
+    if query.backfill:
+        yield from item(
+            "backfill", "also sees what history held when it was added; joins of its own"
+        )
     if query.name in view.warnings:
         yield from item("warning", view.warnings[query.name])
     if query.id not in plan.feed_by_query:

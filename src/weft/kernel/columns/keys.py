@@ -5,7 +5,7 @@ back as Arrow columns. Each column has codes of its own. Integers, and what is s
 looked up in a sorted array; of other types the distinct values pass through Python. A tuple's code
 is found column by column: the code of its beginning and that of the next value, packed into one
 integer, are looked up in the same way. Time per batch of n rows, d of them distinct, and k known keys:
-O(n + d log k), and O(k) if there are new ones.
+O(n + d log² k), and amortized O(log k) for every new key.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ from weft.kernel.columns.operations import Array
 from weft.kernel.columns.sorting import ordered
 
 _HALF = 32
+_GROWTH = 4
+_LEAST_ROOM = 64
+_MANY = 1 << 20
+"""From so many rows on, distinct values are found by sorting: a hash table is slow where its
+entries leave the processor's caches."""
+_MOST_BYTES = 1 << 30
+"""Arrow's strings in one array are less than twice as many bytes."""
 
 
 class KeyEncoder:
@@ -61,39 +68,62 @@ class KeyEncoder:
 
 
 class _Integers:
-    """Codes for 64-bit integers."""
+    """Codes for 64-bit integers.
+
+    Sorted values are kept in runs, the largest first. A run that is not much smaller than the one before
+    is merged with it, so there are few of them, and adding keys costs what they are, not what there is.
+    """
 
     def __init__(self) -> None:
-        self.values = np.zeros(0, np.int64)
-        """By code."""
-        self._sorted = np.zeros(0, np.int64)
-        self._order = np.zeros(0, np.int64)
-        """The codes of the sorted ones."""
+        self._values = np.zeros(_LEAST_ROOM, np.int64)
+        """By code, with room for more."""
+        self._count = 0
+        self._runs: list[tuple[Array, Array]] = []
+        """Sorted values, and their codes."""
 
     def __len__(self) -> int:
-        return len(self.values)
+        return self._count
 
     def encode(self, numbers: Array) -> Array:
-        distinct, local = factorized(numbers)
-        places = np.searchsorted(self._sorted, distinct)
+        if len(numbers) < _MANY:
+            distinct, local = factorized(numbers)
+            missing = ordered(distinct)[0]  # ascending: searches come by the same places again
+        else:
+            distinct, local = np.unique(numbers, return_inverse=True)
+            missing = np.arange(len(distinct))
         codes = np.empty(len(distinct), np.int64)
-        seen = np.zeros(len(distinct), bool)
-        if len(self):
-            inside = np.minimum(places, len(self) - 1)
-            seen = self._sorted[inside] == distinct
-            codes[seen] = self._order[inside[seen]]
-        new = np.flatnonzero(~seen)
-        if len(new):
-            codes[new] = len(self) + np.arange(len(new))
-            self._add(distinct[new], places[new])
+        for values, of_values in self._runs:
+            wanted = distinct[missing]
+            places = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+            seen = values[places] == wanted
+            codes[missing[seen]] = of_values[places[seen]]
+            missing = missing[~seen]
+        if len(missing):
+            new = np.sort(missing)
+            codes[new] = self._count + np.arange(len(new))
+            self._add(distinct[new], (distinct[missing], codes[missing]))
         return codes[local]
 
-    def _add(self, values: Array, places: Array) -> None:
-        """Add new values, given their places among the sorted ones."""
-        order, ascending = ordered(values)
-        self._sorted = np.insert(self._sorted, places[order], ascending)
-        self._order = np.insert(self._order, places[order], len(self) + order)
-        self.values = np.concatenate([self.values, values])
+    def decode(self, codes: Array) -> Array:
+        return self._values[codes]
+
+    def _add(self, values: Array, run: tuple[Array, Array]) -> None:
+        """Add new values in the order of their codes, and as a run."""
+        while self._runs and len(self._runs[-1][0]) < _GROWTH * len(run[0]):
+            run = _merged(self._runs.pop(), run)
+        self._runs.append(run)
+        needed = self._count + len(values)
+        if needed > len(self._values):
+            room = np.zeros(max(needed, 3 * len(self._values) // 2), np.int64)
+            room[: self._count] = self._values[: self._count]
+            self._values = room
+        self._values[self._count : needed] = values
+        self._count = needed
+
+
+def _merged(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    places = np.searchsorted(first[0], second[0])
+    return np.insert(first[0], places, second[0]), np.insert(first[1], places, second[1])
 
 
 class _Numbers:
@@ -117,18 +147,19 @@ class _Numbers:
 
     def decode(self, codes: Array) -> pa.Array:
         missing = codes == 0
-        by_code = np.append(self._integers.values, 0)
-        numbers = pa.array(by_code[codes - 1], mask=missing if missing.any() else None)
+        values = self._integers.decode(np.maximum(codes - 1, 0))
+        numbers = pa.array(np.where(missing, 0, values), mask=missing if missing.any() else None)
         return numbers.cast(_integer_type(self._type)).view(self._type)
 
 
 class _Values:
-    """Codes for the values of a column of any other type."""
+    """Codes for the values of a column of any other type. The values by code are in chunks that
+    grow by a factor, as the runs of integers do."""
 
     def __init__(self, type_: pa.DataType) -> None:
         self._type = type_
         self._codes: dict[Any, int] = {}
-        self._column: pa.Array | None = None
+        self._chunks: list[pa.Array] = []
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -137,16 +168,34 @@ class _Values:
         encoded = column.dictionary_encode(null_encoding="encode")
         code_of = self._codes
         distinct = encoded.dictionary.to_pylist()
+        known = len(code_of)
         codes = np.fromiter(
             (code_of.setdefault(value, len(code_of)) for value in distinct), np.int64, len(distinct)
         )
+        if len(code_of) > known:
+            self._add(
+                [
+                    value
+                    for value, code in zip(distinct, codes.tolist(), strict=True)
+                    if code >= known
+                ]
+            )
         places: Array = encoded.indices.to_numpy(zero_copy_only=False)
         return codes[places]
 
+    def _add(self, values: list[Any]) -> None:
+        chunk = pa.array(values, self._type)
+        while (
+            self._chunks
+            and len(self._chunks[-1]) < _GROWTH * len(chunk)
+            and self._chunks[-1].nbytes + chunk.nbytes < _MOST_BYTES
+        ):
+            chunk = pa.concat_arrays([self._chunks.pop(), chunk])
+        self._chunks.append(chunk)
+
     def decode(self, codes: Array) -> pa.Array:
-        if self._column is None or len(self._column) != len(self._codes):
-            self._column = pa.array(list(self._codes), self._type)
-        return self._column.take(pa.array(codes))
+        column = pa.chunked_array(self._chunks, self._type)
+        return column.take(pa.array(codes)).combine_chunks()
 
 
 class _Pairs:
@@ -162,7 +211,7 @@ class _Pairs:
         return self._packed.encode((first << _HALF) | second)
 
     def decode(self, codes: Array) -> tuple[Array, Array]:
-        packed = self._packed.values[codes]
+        packed = self._packed.decode(codes)
         return packed >> _HALF, packed & ((1 << _HALF) - 1)
 
 

@@ -16,11 +16,14 @@ _Item = TypeVar("_Item")
 _Done = TypeVar("_Done")
 
 
-def side_by_side(work: Callable[[_Item], _Done], items: Iterable[_Item]) -> list[_Done]:
-    """What `work` gives for each of the items, in their order.
+def side_by_side(
+    work: Callable[[_Item], _Done], items: Iterable[_Item], threads: int = THREADS
+) -> list[_Done]:
+    """What `work` gives for each of the items, in their order. More threads are for work that waits for a
+    disk.
 
     >>> side_by_side(lambda n: n * n, [1, 2, 3])
     [1, 4, 9]
     """
-    with ThreadPoolExecutor(THREADS) as threads:
-        return list(threads.map(work, items))
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, items))

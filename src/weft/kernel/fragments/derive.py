@@ -46,7 +46,7 @@ class Parent:
 
     def __init__(self, node: Node, tables: Sequence[pa.Table]) -> None:
         self.node = node
-        table = pa.concat_tables(tables)
+        table = pa.concat_tables(tables, promote_options="permissive")
         if table.column(FRAGMENT_END).null_count:
             table = table.filter(table.column(FRAGMENT_END).is_valid())
         table = table.combine_chunks()

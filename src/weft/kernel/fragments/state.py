@@ -2,7 +2,7 @@
 
 `Shards` are rows of a state file as they are. A `NodeState` holds the fragments that weave groups
 read: sorted by (member, key, fragment end), where a member is one of the predicates of the pool that
-it belongs to. It is an immutable value: `merged` and `expired` give new ones. Rows of several plan
+it belongs to. It is an immutable value: `merged` and `expired` give new ones. `slots` keeps many of them, by time. Rows of several plan
 versions stand side by side; each carries the partials its version had, and `weave` reads only what
 a query may use.
 """
@@ -100,28 +100,7 @@ class NodeState:
 
     def merged(self, other: NodeState) -> NodeState:
         """The rows of both, sorted."""
-        if not len(other):
-            return self
-        if not len(self):
-            return other
-        partials = {**self.partials, **other.partials}
-        columns = {
-            name: partial_columns.concatenate([_column(self, partial), _column(other, partial)])
-            for name, partial in partials.items()
-        }
-        keys = np.concatenate([self.keys, other.keys])
-        same = self.groups is self.keys and other.groups is other.keys
-        groups = keys if same else np.concatenate([self.groups, other.groups])
-        ends = np.concatenate([self.ends, other.ends])
-        unsorted = NodeState(
-            keys=keys,
-            groups=groups,
-            ends=ends,
-            counts=np.concatenate([self.counts, other.counts]),
-            columns=columns,
-            partials=partials,
-        )
-        return unsorted.select(_merge_order(keys, ends, len(self)))
+        return together([self, other])
 
     def narrowed(self, partials: Collection[str]) -> NodeState:
         """Without the partials that no live query reads."""
@@ -132,6 +111,32 @@ class NodeState:
             columns={name: c for name, c in self.columns.items() if name in partials},
             partials={name: p for name, p in self.partials.items() if name in partials},
         )
+
+
+def together(parts: Sequence[NodeState]) -> NodeState:
+    """The rows of several states as one, sorted."""
+    parts = [part for part in parts if len(part)]
+    if len(parts) < 2:
+        return parts[0] if parts else EMPTY
+    partials = {name: partial for part in parts for name, partial in part.partials.items()}
+    columns = {
+        name: partial_columns.concatenate([_column(part, partial) for part in parts])
+        for name, partial in partials.items()
+    }
+    keys = np.concatenate([part.keys for part in parts])
+    same = all(part.groups is part.keys for part in parts)
+    ends = np.concatenate([part.ends for part in parts])
+    unsorted = NodeState(
+        keys=keys,
+        groups=keys if same else np.concatenate([part.groups for part in parts]),
+        ends=ends,
+        counts=np.concatenate([part.counts for part in parts]),
+        columns=columns,
+        partials=partials,
+    )
+    two = len(parts) == 2
+    order = _merge_order(keys, ends, len(parts[0])) if two else order_of(keys, ends)
+    return unsorted.select(order)
 
 
 def order_of(keys: Array, ends: Array) -> Array:
@@ -200,11 +205,16 @@ class Shards:
         return Shards(self.node, self.rows.select(positions), signature)
 
 
-def load(tables: Sequence[pa.Table], node: Node, encoders: Encoders) -> Shards:
-    """The rows of state files that `node` wrote."""
+def columns_of(node: Node) -> list[str]:
+    """The columns of a node's state files that hold its fragments."""
     names = [FRAGMENT_END, ROW_COUNT, *(key_column(i) for i in range(len(node.keys)))]
     names += [signature_column(i) for i in range(node.signature.columns)]
-    names += [partial.name for partial in carried(node)]
+    return names + [partial.name for partial in carried(node)]
+
+
+def load(tables: Sequence[pa.Table], node: Node, encoders: Encoders) -> Shards:
+    """The rows of state files that `node` wrote."""
+    names = columns_of(node)
     table = pa.concat_tables(
         [table.select(names) for table in tables], promote_options="permissive"
     )

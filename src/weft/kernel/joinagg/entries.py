@@ -110,8 +110,11 @@ class Entries:
         """One entry for each key and interval of instants."""
         if not len(self):
             return self
-        intervals, which = np.unique(np.stack([self.first, self.last]), axis=1, return_inverse=True)
-        codes = _codes(self.columns, len(self)) * intervals.shape[1] + which.reshape(-1)
+        codes = _codes(self.columns, len(self))
+        for bounds in (self.first, self.last):
+            if (bounds != bounds[0]).any():
+                distinct, which = np.unique(bounds, return_inverse=True)
+                codes = codes * len(distinct) + which.reshape(-1)
         order, sorted_codes = ordered(codes)
         low, high = ranges_of_runs(sorted_codes)
         entries = self.take(order)

@@ -38,15 +38,21 @@ class Groups:
     codes: Array
     partials: Mapping[tuple[Slot, str], Stored]
 
+    def only(self, chosen: Array) -> Groups:
+        """Some of the groups."""
+        taken = {key: partial_columns.take(of, chosen) for key, of in self.partials.items()}
+        return Groups(self.instants[chosen], self.codes[chosen], taken)
+
 
 @dataclass
 class Grouping:
     """Collects the groups of blocks. `partials` are those of each aggregate, with the input they are
-    of; None: they count joined rows."""
+    of; None: they count joined rows. `places` says in which order inputs are joined, if not in their own."""
 
     keys: Sequence[Scalar]
     partials: Sequence[tuple[Slot, Partial]]
     ansi: bool
+    places: Mapping[int, int] | None = None
     _blocks: list[Groups] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -58,11 +64,27 @@ class Grouping:
         assert joined.instants is not None
         copies = _Copies(joined)
         columns = {
-            (slot, partial.name): _of_block(slot, partial, joined, copies)
+            (slot, partial.name): _of_block(self._place(slot), partial, joined, copies)
             for slot, partial in self.partials
         }
         codes = self._codes(joined)
         self._blocks.append(_grouped(joined.instants, codes, columns, self.partials))
+
+    def _place(self, slot: Slot) -> Slot:
+        return slot if slot is None or self.places is None else self.places[slot]
+
+    def add_groups(
+        self,
+        instants: Array,
+        keys: Sequence[pa.Array],
+        partials: Mapping[tuple[Slot, str], Stored],
+    ) -> None:
+        """Take in groups that were made elsewhere."""
+        count = len(instants)
+        codes = np.zeros(count, np.int64)
+        if self._encoder is not None:
+            codes = self._encoder.encode(keys)
+        self._blocks += [_grouped(instants, codes, partials, self.partials)] if count else []
 
     def _codes(self, joined: Joined) -> Array:
         if self._encoder is None:

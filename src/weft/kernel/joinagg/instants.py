@@ -86,9 +86,12 @@ def first_filled(sides: Sequence[Entries], now: int) -> int | None:
 def _covered(side: Entries, low: int, high: int) -> list[tuple[int, int]]:
     """Where a side has entries, as spans that do not touch."""
     first, last = np.maximum(side.first, low), np.minimum(side.last, high)
-    pairs = np.unique(np.stack([first, last])[:, first <= last], axis=1)
+    counting = first <= last
+    begins, which = np.unique(first[counting], return_inverse=True)
+    ends = np.full(len(begins), low, np.int64)
+    np.maximum.at(ends, which.reshape(-1), last[counting])
     spans: list[tuple[int, int]] = []
-    for begin, end in pairs.T.tolist():
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         if spans and begin <= spans[-1][1]:
             spans[-1] = (spans[-1][0], max(spans[-1][1], end))
         else:

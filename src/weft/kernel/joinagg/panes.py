@@ -64,6 +64,30 @@ class Panes:
         parts = [part.kept for part in (self, *others) if len(part)]
         return replace(self, kept=Entries.together(parts)) if parts else self
 
+    def having(self, source: Source, partials: Sequence[Partial]) -> Panes:
+        """The panes with the attributes and partials of a source; what they do not have is absent."""
+        kept, count = self.kept, len(self)
+        columns = {
+            a.name: kept.columns[a.name]
+            if a.name in kept.columns
+            else column(pa.nulls(count, arrow_type(a.value.type)))
+            for a in source.attributes
+        }
+        stored = {
+            p.name: kept.partials[p.name]
+            if p.name in kept.partials
+            else partial_columns.absent(p, count)
+            for p in partials
+        }
+        return replace(self, kept=replace(kept, columns=columns, partials=stored))
+
+    def coarser(self, source: Source, partials: Sequence[Partial]) -> Panes:
+        """The panes of a source with fewer attributes and partials: entries of equal ones are added up."""
+        kept = replace(
+            self.kept, columns={a.name: self.kept.columns[a.name] for a in source.attributes}
+        )
+        return replace(self, kept=kept.combined(partials))
+
     def entries(self, window: InputWindow, step: int) -> Entries:
         """The entries with the instants at which they count."""
         first, last = instants_of(window, self.ends, step)
@@ -116,11 +140,14 @@ def no_panes(source: Source, stream: StreamSchema | None) -> Panes:
 
 
 def of_state(table: pa.Table, source: Source, stream: StreamSchema) -> Panes:
-    """The panes of a state file."""
+    """The panes of a state file. What it does not have is absent: whoever reads it counts from later on."""
     ends = single(table.column(END)).to_numpy()
     columns = {a.name: _attribute(table, a.name, a.value.type) for a in source.attributes}
+    names = set(table.column_names)
     partials = {
         p.name: partial_columns.unpacked(p, single(table.column(f"#{p.name}")))
+        if f"#{p.name}" in names
+        else partial_columns.absent(p, len(ends))
         for p in source.partials(stream)
     }
     counts = single(table.column(COUNT)).to_numpy()
@@ -151,13 +178,18 @@ def of_rows(
     names: RowColumns,
     source: Source,
     stream: StreamSchema,
+    any_of: Sequence[str] = (),
 ) -> Panes:
     """Published rows as panes of one row each. A row counts if its pane was still open when it came: `before` is
-    the stream's watermark then."""
+    the stream's watermark then. `any_of`: the columns of truth values of which one must be true."""
     ends = (times // source.pane + 1) * source.pane
     chosen = ends > before
-    if names.selected is not None:
-        chosen &= _true(single(rows.column(names.selected.name)))
+    if any_of:
+        true = np.zeros(len(ends), bool)
+        for name in any_of:
+            if name in rows.column_names:
+                true |= _true(single(rows.column(name)))
+        chosen &= true
     places = np.flatnonzero(chosen)
     taken = rows if len(places) == len(chosen) else rows.take(pa.array(places))
     kept = _entries(taken, names, source, source.partials(stream))
@@ -179,8 +211,11 @@ def _entries(
         attribute.name: _attribute(rows, made.name, attribute.value.type)
         for attribute, made in zip(source.attributes, names.attributes, strict=True)
     }
+    there = set(rows.column_names)
     loaded = {
         partial.name: partial_columns.load(partial, single(rows.column(made.name)))
+        if made.name in there
+        else partial_columns.absent(partial, rows.num_rows)
         for partial, made in zip(partials, names.partials, strict=True)
     }
     nothing = np.zeros(rows.num_rows, np.int64)
@@ -188,8 +223,10 @@ def _entries(
 
 
 def _attribute(table: pa.Table, name: str, type_: str) -> Column:
-    values = single(table.column(name))
     wanted = arrow_type(type_)
+    if name not in table.column_names:
+        return column(pa.nulls(table.num_rows, wanted))
+    values = single(table.column(name))
     return column(values if values.type == wanted else values.cast(wanted))
 
 

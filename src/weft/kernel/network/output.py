@@ -28,7 +28,7 @@ from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.column import to_arrow
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import NeedsSpark
-from weft.kernel.network.rows import STEP, Rows
+from weft.kernel.network.rows import STEP, Rows, Seen, in_steps
 
 ROW: Final = "#row"
 """The only column of the rows of a query that reads none."""
@@ -110,16 +110,16 @@ class Matches:
 
 
 def visible(
-    output: Output, rows: Rows, chosen: Array | None, from_steps: Mapping[str, int]
+    output: Output, rows: Rows, chosen: Array | None, from_steps: Mapping[str, Seen]
 ) -> Array | None:
-    """The positions, of those chosen, whose rows all came at or after the steps from which the query
-    sees their relations."""
+    """The positions, of those chosen, whose rows all came with steps that the query sees of their
+    relations."""
     for place, slot in enumerate(output.slots):
-        first = from_steps.get(output.query.inputs[place].relation)
-        if first is None:
+        seen = from_steps.get(output.query.inputs[place].relation)
+        if seen is None:
             continue
         steps = rows.column(column_name(slot, STEP)).values
-        truth = (steps if chosen is None else steps[chosen]) >= first
+        truth = in_steps(steps if chosen is None else steps[chosen], seen)
         if truth.all():
             continue
         positions = np.flatnonzero(truth)

@@ -33,7 +33,7 @@ from weft.kernel.network.joins.history import Chunk, Index
 from weft.kernel.network.members import matches
 from weft.kernel.network.passing import FromSteps, Passage
 from weft.kernel.network.program import JoinMember, PhysicalNode, Program
-from weft.kernel.network.rows import STEP, Pairs, View
+from weft.kernel.network.rows import STEP, Pairs, Seen, View, in_steps
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class _Viewers:
     """Outputs that see the same rows of a join node and of the right side."""
 
     member: JoinMember
-    first_steps: tuple[tuple[int, int], ...]
-    """By slot of the right side, the first step whose rows they see."""
+    seen: tuple[tuple[int, Seen], ...]
+    """By slot of the right side, the steps whose rows they see."""
     outputs: tuple[str, ...]
 
 
@@ -185,15 +185,19 @@ def _viewers(program: Program, node: PhysicalNode, from_steps: FromSteps) -> Seq
     assert node.join is not None
     members = {member.node: member for member in node.join.members}
     relations = list(enumerate(program.bases(node)))[node.join.left_slots :]
-    outputs: dict[tuple[str, tuple[tuple[int, int], ...]], list[str]] = {}
+    outputs: dict[tuple[str, tuple[tuple[int, Seen], ...]], list[str]] = {}
     for _, viewers in node.shown:
         for name, member in viewers:
-            first = from_steps.get(program.outputs[name].query.id, {})
-            steps = tuple((slot, first[base]) for slot, base in relations if base in first)
+            seen = from_steps.get(program.outputs[name].query.id, {})
+            steps = tuple((slot, _hashable(seen[base])) for slot, base in relations if base in seen)
             outputs.setdefault((member, steps), []).append(name)
     return [
         _Viewers(members[member], steps, tuple(names)) for (member, steps), names in outputs.items()
     ]
+
+
+def _hashable(seen: Seen) -> Seen:
+    return seen if isinstance(seen, int) else tuple(seen)
 
 
 def _belongs(index: Index, member: JoinMember) -> Array:
@@ -206,9 +210,9 @@ def _belongs(index: Index, member: JoinMember) -> Array:
 
 def _seen(viewers: _Viewers, pairs: Pairs, chosen: Array | None) -> Array | None:
     """The positions, of those chosen, whose rows of the right side some viewers see."""
-    for slot, first in viewers.first_steps:
+    for slot, seen in viewers.seen:
         steps = pairs.column(column_name(slot, STEP)).values
-        truth = (steps if chosen is None else steps[chosen]) >= first
+        truth = in_steps(steps if chosen is None else steps[chosen], seen)
         positions = np.flatnonzero(truth)
         chosen = positions if chosen is None else chosen[positions]
     return chosen

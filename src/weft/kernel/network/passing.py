@@ -24,10 +24,10 @@ from weft.kernel.network.joins.history import InputId
 from weft.kernel.network.members import input_bits, matches, selected
 from weft.kernel.network.output import Projection, projected, visible
 from weft.kernel.network.program import PhysicalNode, Program
-from weft.kernel.network.rows import TIME, ColumnRows, Pairs, Rows, Segment, View
+from weft.kernel.network.rows import TIME, ColumnRows, Pairs, Rows, Seen, Segment, View
 
-FromSteps = Mapping[str, Mapping[str, int]]
-"""For each query and relation the first step whose rows the query sees."""
+FromSteps = Mapping[str, Mapping[str, Seen]]
+"""For each query and relation the steps whose rows the query sees."""
 
 
 @dataclass(frozen=True, slots=True)

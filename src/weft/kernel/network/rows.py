@@ -20,6 +20,19 @@ from weft.kernel.columns.operations import Array
 TIME: Final = "#time"
 STEP: Final = "#step"
 
+Seen = int | Sequence[int]
+"""The steps whose rows a query sees: from one on, or in turns from one on and no longer from the next on."""
+
+
+def in_steps(steps: Array, seen: Seen) -> Array:
+    """Which of some steps are among those that a query sees.
+
+    >>> in_steps(np.array([1, 2, 3, 4, 5]), (2, 4, 5)).tolist()
+    [False, True, True, False, True]
+    """
+    turns = np.searchsorted(np.atleast_1d(seen), steps, side="right")
+    return (turns & 1).astype(bool)
+
 
 class Rows(Protocol):
     """Rows by position, with columns by name."""

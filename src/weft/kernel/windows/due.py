@@ -7,7 +7,7 @@ a jump of the watermark over an empty stretch costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,38 @@ class Due:
     queries: Array
     starts: Array
     ends: Array
+
+
+class WindowSet:
+    """Some windows together: what of them is due in a step, and what no step needs any more."""
+
+    def __init__(self, windows: Iterable[Window]) -> None:
+        distinct = set(windows)
+        self._ranges = np.array([window.range for window in distinct], np.int64)
+        self._slides = np.array([window.slide for window in distinct], np.int64)
+        self._residues = np.array([window.end_residue for window in distinct], np.int64)
+
+    def span(self, before: int, now: int) -> tuple[int, int] | None:
+        """The earliest start and the latest end of a window that is due; None if none is. Fragments
+        that do not end after the one, and at or before the other, are in no due window.
+
+        >>> windows = WindowSet([Window(10, 5), Window(4, 4)])
+        >>> windows.span(11, 13), windows.span(12, 13), windows.span(12, 15)
+        ((8, 12), None, (5, 15))
+        """
+        ends = self._first_ends(before)
+        due = ends <= now
+        if not due.any():
+            return None
+        last = now - (now - self._residues[due]) % self._slides[due]
+        return int((ends[due] - self._ranges[due]).min()), int(last.max())
+
+    def horizon(self, now: int) -> int:
+        """Fragments that end at or before this time are in no window that is still open."""
+        return int((self._first_ends(now) - self._ranges).min())
+
+    def _first_ends(self, time: int) -> Array:
+        return time + self._slides - (time - self._residues) % self._slides
 
 
 def due_windows(

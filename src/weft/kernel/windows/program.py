@@ -12,7 +12,7 @@ are computed together, so that the work per batch grows with windows and shapes,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from weft.algebra.aggregate import Aggregate
@@ -30,6 +30,7 @@ from weft.algebra.query import Query
 from weft.algebra.scalar import Expression, Scalar, is_native
 from weft.algebra.types import SqlType
 from weft.kernel.fragments.members import Members, SignatureIndexes
+from weft.kernel.windows.due import WindowSet
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,10 @@ class Pool:
     def indexes(self) -> SignatureIndexes:
         return SignatureIndexes(self.members)
 
+    @cached_property
+    def windows(self) -> WindowSet:
+        return WindowSet(query.window for query in self.queries)
+
 
 @dataclass(frozen=True)
 class GroupProgram:
@@ -123,6 +128,22 @@ class Program:
     pools: Mapping[str, Pool]
     readers: Mapping[str, tuple[Query, ...]]
     """The queries that read each node, retired ones included."""
+
+    def only(self, groups: Iterable[int]) -> Program:
+        """The program of some groups, by their places, with the pools that they read."""
+        chosen = tuple(self.groups[place] for place in groups)
+        names = {name for group in chosen for name in _pools_of(group.pools, group.shapes)}
+        pools = {name: pool for name, pool in self.pools.items() if name in names}
+        return replace(self, groups=chosen, pools=pools)
+
+    @cached_property
+    def windows(self) -> Mapping[str, WindowSet]:
+        """The windows that read each node, of nodes that have readers."""
+        return {
+            node: WindowSet(query.window for query in queries)
+            for node, queries in self.readers.items()
+            if queries
+        }
 
     def families(self) -> dict[str, tuple[SqlType, ...]]:
         return {shape.family: shape.types for group in self.groups for shape in group.shapes}

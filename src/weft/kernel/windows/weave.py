@@ -5,8 +5,9 @@ groups read (`members`, `coalesce`): fragments of every predicate, sorted by it.
 Level 3 (final aggregation): for each shape, the ranges of all due windows are found and
 combined incrementally (`ranges`), lowered, filtered by HAVING and projected.
 
-Pure: the same inputs give the same rows, wherever it runs. Work per step: O(fragments) per
-weave group and partial, plus O(log fragments) per result.
+Pure: the same inputs give the same rows, wherever it runs. It is given the fragments of the due span
+of each pool (`due.WindowSet`), or more of them. Work per step: O(these fragments) per weave group and
+partial, plus O(log fragments) per result.
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ import numpy as np
 import pyarrow as pa
 
 from weft.algebra.plan import base_of
-from weft.algebra.query import Query
 from weft.kernel.columns.side_by_side import side_by_side
 from weft.kernel.failure import QueryFailure
 from weft.kernel.fragments.members import expanded
-from weft.kernel.fragments.state import EMPTY, MEMBER_SHIFT, Encoders, NodeState, Shards
+from weft.kernel.fragments.state import (
+    EMPTY,
+    MEMBER_SHIFT,
+    Encoders,
+    NodeState,
+    Shards,
+    together,
+)
 from weft.kernel.windows.due import due_windows, late_pairs
 from weft.kernel.windows.positions import Pairs
 from weft.kernel.windows.program import DistinctCount, GroupProgram, Program, Shape
@@ -99,10 +106,7 @@ def weave(
 
 def _together(pools: Sequence[str], states: Mapping[str, NodeState]) -> NodeState:
     """The open fragments of several pools as one."""
-    state = EMPTY
-    for name in pools:
-        state = state.merged(states.get(name, EMPTY))
-    return state
+    return together([states.get(name, EMPTY) for name in pools])
 
 
 def counted_operations(
@@ -205,8 +209,3 @@ def _add(shape_rows: ShapeRows, pairs: Pairs, woven: Woven) -> None:
         woven.unfinished.append((shape, rows.raw))
     elif rows.num_rows:
         woven.families.setdefault(shape.family, []).append(rows)
-
-
-def needed_horizon(queries: Sequence[Query], now: int) -> int:
-    """Fragments that end at or before this time are in no window that is still open."""
-    return min(query.window.first_end_after(now) - query.window.range for query in queries)

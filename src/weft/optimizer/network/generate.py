@@ -7,6 +7,7 @@ brings the index along. An index that does not hold the given plan is rebuilt fi
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 from weft.algebra.network.plan import NetworkPlan
@@ -48,10 +49,16 @@ def with_queries(
     for start in range(0, len(queries), _TOGETHER):
         with index.changing():
             for query in queries[start : start + _TOGETHER]:
-                add_query(network, query, options)
+                add_query(network, query, _options_for(query, options))
     changed = network.frozen()
     index.settle(changed)
     return changed
+
+
+def _options_for(query: NetworkQuery, options: Options) -> Options:
+    """A query with backfill has joins of its own: those of others have forgotten, or never had, some of the
+    rows that it sees."""
+    return replace(options, share_joins=False) if query.backfill else options
 
 
 def _replaced(

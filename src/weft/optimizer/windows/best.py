@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.cost import CostModel, Number, TriOps, TwoOps
 from weft.optimizer.windows.grouping import Grouping, grouping
 from weft.optimizer.windows.insert_then_weave import first_come, insert
@@ -26,7 +27,6 @@ from weft.optimizer.windows.search.local_search import LocalSearch
 from weft.optimizer.windows.search.lower_bound import lower_bound
 from weft.optimizer.windows.search.merge_sequence import MergeSequence, merge_sequence
 from weft.optimizer.windows.search.search_rates import search_rates
-from weft.optimizer.windows.workload import Workload
 
 _DESCENT_WORK = 80_000
 _ITERATION_WORK = 250_000
@@ -42,7 +42,7 @@ def best(workload: Workload, rate: Number, model: CostModel | None = None) -> Gr
     """The cheapest grouping found, and a bound; under the cheaper model unless told otherwise.
 
     >>> from weft.algebra.window import Window
-    >>> from weft.optimizer.windows.workload import Windowed
+    >>> from weft.optimizer.edges.workload import Windowed
     >>> windows = {"a": Window(20, 10), "b": Window(60, 20), "c": Window(21, 7)}
     >>> workload = Workload.of(Windowed(name, window) for name, window in windows.items())
     >>> found = best(workload, 100)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.optimizer.edges.edges import EdgeRate
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.cost import CostModel, Number, plan_cost
-from weft.optimizer.windows.workload import Workload
 
 Partition = tuple[tuple[int, ...], ...]
 """Edge sets by group; each group ascending, the groups by their first."""

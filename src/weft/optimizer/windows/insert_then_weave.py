@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.optimizer.edges.common_edges import Floats
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.cost import CostModel, Number, TwoOps
 from weft.optimizer.windows.grouping import Grouping, grouping
 from weft.optimizer.windows.search.merge_sequence import MergeSequence
 from weft.optimizer.windows.search.search_rates import SearchRates, search_rates
-from weft.optimizer.windows.workload import Workload
 
 LARGE_GROUP = 24
 

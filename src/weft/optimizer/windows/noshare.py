@@ -1,15 +1,15 @@
 """No sharing: each query has fragments of its own.
 
 The baseline of the papers' figures. Queries with equal edges are kept together nevertheless: apart
-they would pay the price of a group each and scan the same fragments (see `workload`).
+they would pay the price of a group each and scan the same fragments (see `edges.workload`).
 Time: O(n).
 """
 
 from __future__ import annotations
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.cost import CostModel, Number, TwoOps
 from weft.optimizer.windows.grouping import Grouping, grouping
-from weft.optimizer.windows.workload import Workload
 
 
 def noshare(workload: Workload, rate: Number, model: CostModel | None = None) -> Grouping:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.best import best
 from weft.optimizer.windows.cost import CostModel, Number
 from weft.optimizer.windows.grouping import Grouping
@@ -13,7 +14,6 @@ from weft.optimizer.windows.noshare import noshare
 from weft.optimizer.windows.shared import shared
 from weft.optimizer.windows.triweave import triweave
 from weft.optimizer.windows.weaveshare import weaveshare
-from weft.optimizer.windows.workload import Workload
 
 
 class Optimizer(Protocol):

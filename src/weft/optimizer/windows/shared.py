@@ -7,9 +7,9 @@ Time: that of one edge rate.
 
 from __future__ import annotations
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.cost import CostModel, Number, TwoOps
 from weft.optimizer.windows.grouping import Grouping, grouping
-from weft.optimizer.windows.workload import Workload
 
 
 def shared(workload: Workload, rate: Number, model: CostModel | None = None) -> Grouping:

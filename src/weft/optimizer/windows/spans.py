@@ -29,9 +29,9 @@ from itertools import chain
 
 import numpy as np
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.calibration import Constants
 from weft.optimizer.windows.search.search_rates import search_rates
-from weft.optimizer.windows.workload import Workload
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -54,7 +54,7 @@ class OpenSpans:
         """Seconds per unit of time at levels 2 and 3, as far as the grouping decides them.
 
         >>> from weft.algebra.window import Window
-        >>> from weft.optimizer.windows.workload import Windowed
+        >>> from weft.optimizer.edges.workload import Windowed
         >>> workload = Workload.of([Windowed("a", Window(10, 1)), Windowed("b", Window(1000, 50))])
         >>> costs = OpenSpans(workload, (10, 1000), 1, 1, Constants(1, 1, 1, 1))
         >>> costs.cost(((0, 1),)), round(costs.cost(((0,), (1,))), 3)

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.cost import CostModel, Number, TwoOps
 from weft.optimizer.windows.grouping import Grouping, grouping
 from weft.optimizer.windows.search.merge_sequence import merge_sequence
-from weft.optimizer.windows.workload import Workload
 
 
 def weaveshare(workload: Workload, rate: Number, model: CostModel | None = None) -> Grouping:
     """The groups of WeaveShare; TwoOps unless told otherwise.
 
     >>> from weft.algebra.window import Window
-    >>> from weft.optimizer.windows.workload import Windowed
+    >>> from weft.optimizer.edges.workload import Windowed
     >>> windows = {"a": Window(20, 10), "b": Window(60, 20), "c": Window(21, 7)}
     >>> workload = Workload.of(Windowed(name, window) for name, window in windows.items())
     >>> [group.queries for group in weaveshare(workload, Fraction(1, 2)).groups]

@@ -35,7 +35,10 @@ from weft.runtime.fallbacks.run import FallbackRun, fallback_run
 from weft.runtime.joinagg.choices import Choices
 from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
 from weft.runtime.joinagg.engine import JoinAggEngine
+from weft.runtime.joinagg.lanes.computing import Lanes as AggregationLanes
+from weft.runtime.joinagg.lanes.computing import on_spark as aggregations_on_spark
 from weft.runtime.joinagg.publication import LateRowsPublication, PanesPublication
+from weft.runtime.network.backfill import waiting
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.network.engine import NetworkEngine
 from weft.runtime.network.lanes.computing import Lanes, on_spark
@@ -150,14 +153,21 @@ class Assembly:
         lanes = Lanes(self._identity.lanes, self._settings, around.sink, on_spark)
         engine = NetworkEngine(log, self._log, queries, planner, around.tables, lanes)
         stepper = self._stepper(log, engine, around, publisher)
-        return Follower(stepper, most_unconsumed=self._settings.most_unconsumed)
+
+        def backfill_is_due() -> bool:
+            return bool(waiting(self._registry.backfilled, stepper.last))
+
+        return Follower(
+            stepper, most_unconsumed=self._settings.most_unconsumed, due=backfill_is_due
+        )
 
     def aggregations(self, around: Shared) -> Follower:
         """The follower of aggregation joins, before it follows any stream."""
         log = self._log(AGGREGATIONS_LOG)
         queries = self._at_a_step(self._registry.aggregations)
         schemas = lambda: self._registry.schemas  # noqa: E731
-        engine = JoinAggEngine(log, self._log, queries, self.choices, schemas, around.tables)
+        lanes = AggregationLanes(self._identity.lanes, self._settings, aggregations_on_spark)
+        engine = JoinAggEngine(log, self._log, queries, self.choices, schemas, around.tables, lanes)
         return Follower(self._stepper(log, engine, around))
 
     def derived(self, name: str, around: Shared, network: Follower) -> Follower:
@@ -324,8 +334,13 @@ class Assembly:
         publisher: Publisher | None = None,
     ) -> Stepper:
         outlet = SinkOutlet(around.sink, self._settings, self._identity.owner)
-        hooks = Hooks(self._registry.quarantine, self._planned, around.run.report)
+        hooks = Hooks(self._quarantine, self._planned, around.run.report)
         return Stepper(log, engine, around.lease, outlet, hooks, publisher)
+
+    def _quarantine(self, query_id: str, error: str) -> None:
+        """Take a query out of the run. A published set is for the sources that it serves."""
+        for name in self.choices.serving.served_by(query_id) or [query_id]:
+            self._registry.quarantine(name, error)
 
     def _at_a_step(self, queries: Callable[[], QueriesT]) -> Callable[[], QueriesT]:
         """The registered queries as they are when a step begins."""

@@ -38,6 +38,11 @@ class QueryHandle:
         return self._record.emit
 
     @property
+    def backfill(self) -> bool:
+        """Whether it sees the rows that history held when it was added."""
+        return self._record.backfill
+
+    @property
     def status(self) -> str:
         """active, fallback, quarantined or rejected."""
         return self._now().status

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.algebra.joinagg.sets import set_of
-from weft.algebra.joinagg.sources import source_of
+from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.numbered import numbered, numbered_name, source_name
@@ -16,6 +16,7 @@ from weft.catalog.store import Catalog
 from weft.errors import CatalogError
 from weft.explain import AggregationView, Explanation, FallbackNote, explain
 from weft.explain.aggregations import sharing
+from weft.kernel.windows.program import compile_program
 from weft.optimizer.gtweave import share
 from weft.optimizer.network.index import ScanIndex
 from weft.optimizer.network.options import Options
@@ -30,6 +31,7 @@ from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.queries.registry import Registry
 from weft.runtime.rows.engine import row_settings
 from weft.runtime.settings import Settings
+from weft.runtime.windows.placement import placed
 from weft.stats import StreamStatistics
 
 
@@ -43,8 +45,10 @@ class Inspection:
         settings: Settings,
         log: Callable[[str], StreamLog],
         choices: Choices,
+        lanes: int,
     ) -> None:
         self._registry, self._catalog = registry, catalog
+        self._lanes = lanes
         self._settings, self._log = settings, log
         self._choices = choices
 
@@ -83,7 +87,12 @@ class Inspection:
         queries = self._registry.aggregations()
         plans = {query.id: self._choices.planned(query) for query in queries}
         shared = sharing(queries, plans)
-        entries = self.counted(AGGREGATIONS_LOG).get("entries", {})
+        metrics = self.counted(AGGREGATIONS_LOG)
+        entries, held_back = metrics.get("entries", {}), metrics.get("waits_for", {})
+        finer: dict[str, Source] = {}
+        for stream in self._registry.sources:
+            served = self._choices.served(queries, stream)
+            finer |= {name: by for name, by in served.items() if by.id != name}
         return [
             AggregationView(
                 query,
@@ -92,9 +101,18 @@ class Inspection:
                 shared[query.id],
                 self._choices.forced,
                 tuple(
-                    entries.get(f"{'panes' if early else 'rows'}/{source_of(query, slot).id}")
+                    entries.get(_kept_as(source_of(query, slot), early=early))
                     for slot, early in enumerate(plans[query.id])
                 ),
+                tuple(
+                    finer.get(source_of(query, slot).id) if early else None
+                    for slot, early in enumerate(plans[query.id])
+                ),
+                {
+                    name: about["watermark"]
+                    for name, about in held_back.items()
+                    if name in query.relations and len(query.relations) > 1
+                },
             )
             for query in queries
         ]
@@ -140,9 +158,23 @@ class Inspection:
         shared = [plan for plan in plans if plan.queries]
         explanation = explain(shared, notes, only=query, network=self.network())
         explanation = explanation.with_aggregations(self.aggregations())
+        explanation = explanation.with_lanes(self._lane_costs(shared))
         return explanation.with_statistics({stream: self.statistics(stream) for stream in streams})
+
+    def _lane_costs(self, plans: Sequence[SharedPlan]) -> dict[str, Sequence[float]]:
+        """By stream whose steps run in lanes, or did last, what each lane will cost."""
+        return {
+            plan.stream.name: placed(compile_program(plan), self._lanes).costs
+            for plan in plans
+            if self._settings.kernel == "lanes" or "lane_costs" in self.counted(plan.stream.name)
+        }
 
     def _require(self, stream: str) -> None:
         if stream not in self._registry.sources:
             known = ", ".join(self._registry.sources) or "none"
             raise CatalogError("UNKNOWN_STREAM", name=stream, known=known)
+
+
+def _kept_as(source: Source, *, early: bool) -> str:
+    """Under which name the metrics count the entries of an input."""
+    return f"panes/{source.id}" if early else f"rows/{row_store(source)}"

@@ -15,6 +15,7 @@ from weft.catalog.store import QueryRecord
 from weft.errors import RunError, WeftError
 from weft.runtime.api.assembly import Assembly, Shared
 from weft.runtime.api.bookkeeping import Bookkeeping
+from weft.runtime.api.start_checks import check_start
 from weft.runtime.cause import cause_of
 from weft.runtime.checkpoint.lease import Lease
 from weft.runtime.checkpoint.log import StreamLog
@@ -25,6 +26,7 @@ from weft.runtime.protocol.follower import Follower
 from weft.runtime.queries.registry import Registry
 from weft.runtime.run.follower_run import FollowerRun
 from weft.runtime.run.run import Run
+from weft.runtime.settings import Settings
 from weft.runtime.sinks.delivery import Sink
 
 
@@ -52,8 +54,9 @@ class Supervisor:
         bookkeeping: Bookkeeping,
         log: Callable[[str], StreamLog],
         lock: threading.RLock,
+        settings: Settings,
     ) -> None:
-        self._spark, self._storage = spark, storage
+        self._spark, self._storage, self._settings = spark, storage, settings
         self._registry, self._assembly, self._bookkeeping = registry, assembly, bookkeeping
         self._log, self._lock = log, lock
         self._run: Run | None = None
@@ -77,6 +80,7 @@ class Supervisor:
 
     def start(self, sink: Sink, trigger: Mapping[str, Any]) -> Run:
         """Run all queries."""
+        check_start(self._spark, self._storage, self._settings)
         lease = Lease(self._storage)
         lease.acquire()
         self._run = None

@@ -80,10 +80,22 @@ class Weft:
             bookkeeping.planned,
         )
         self._supervisor = Supervisor(
-            spark, self._storage, self._registry, assembly, bookkeeping, self._log, self._lock
+            spark,
+            self._storage,
+            self._registry,
+            assembly,
+            bookkeeping,
+            self._log,
+            self._lock,
+            self._settings,
         )
         self._inspection = Inspection(
-            self._registry, self._catalog, self._settings, self._log, assembly.choices
+            self._registry,
+            self._catalog,
+            self._settings,
+            self._log,
+            assembly.choices,
+            self._identity.lanes,
         )
         self._reader = ResultReader(spark, self._storage, self._registry, self._log)
         self._sink: Sink = ResultStore()
@@ -154,35 +166,38 @@ class Weft:
 
     # queries
 
-    def register(self, name: str, sql: str, *, emit: str | None = None) -> QueryHandle:
+    def register(
+        self, name: str, sql: str, *, emit: str | None = None, backfill: bool = False
+    ) -> QueryHandle:
         """Register a query, before `start` or while running. `emit` is for aggregation joins: the "full" result of
-        every instant, as without it, or only "changes".
+        every instant, as without it, or only "changes". With `backfill` a filter or join also sees the rows that
+        the history of other queries still holds (docs/joins.md).
 
         Registering a query again that this checkpoint holds already, with the same text,
         gives its handle: so a program can be restarted as it is.
         """
         with self._lock:
             self._require_open()
-            record = self._claim(name, sql, emit)
+            record = self._claim(name, sql, emit, backfill)
             if record is None:
                 self._catalog.check_free(name)
-                bound = self._registry.bind(name, sql, query_id="", emit=emit)
+                bound = self._registry.bind(name, sql, query_id="", emit=emit, backfill=backfill)
                 if isinstance(bound, Fallback):
                     record = self._catalog.add_query(name, sql, FALLBACK, bound.detail)
                 else:
                     detail = self._registry.warning(bound)
-                    record = self._catalog.add_query(name, sql, ACTIVE, detail, emit)
+                    record = self._catalog.add_query(name, sql, ACTIVE, detail, emit, backfill)
                     bound = replace(bound, id=record.id)
                 self._registry.put(record, bound)
                 self._registry.changed()
             return QueryHandle(self, self._catalog, record)
 
-    def _claim(self, name: str, sql: str, emit: str | None) -> QueryRecord | None:
+    def _claim(self, name: str, sql: str, emit: str | None, backfill: bool) -> QueryRecord | None:
         """The record of an earlier process for the same name and text, once."""
         inherited = self._inherited.get(name)
         if inherited is None or inherited.sql.strip() != sql.strip():
             return None
-        if (inherited.emit or "full") != (emit or "full"):
+        if (inherited.emit or "full") != (emit or "full") or inherited.backfill != backfill:
             return None
         del self._inherited[name]
         live = {record.change: record for record in self._catalog.live()}
@@ -213,7 +228,7 @@ class Weft:
             self._require_open()
             record = self._catalog.find(name)
             if record.status == REJECTED:
-                rebound = self._registry.bind(name, record.sql, record.id, record.emit)
+                rebound = self._registry.bind_record(record)
                 self._registry.put(record, rebound)
             resumed = self._catalog.resume(name)
             bound = self._registry.of(resumed)

@@ -1,4 +1,4 @@
-"""A checkpoint's identity: its format, its project, its number of lanes."""
+"""A checkpoint's identity: its format and its project. It also names the lanes of the process that made it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from weft.errors import CheckpointError
 from weft.runtime.checkpoint.commits import FORMAT
 from weft.runtime.checkpoint.storage import Storage, to_json
 
-_FILE = "weft.json"
+FILE = "weft.json"
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What `weft.json` says."""
+    """What `weft.json` says, and how many lanes this process uses: files do not depend on that."""
 
     project: str
     lanes: int
@@ -24,23 +24,23 @@ class Identity:
 
 def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identity:
     """The identity of a checkpoint. In an empty or absent folder, a new checkpoint is created."""
-    if not storage.exists(_FILE):
+    if not storage.exists(FILE):
         other_files = [name for name in storage.names("") if not name.startswith(".")]
         # Another process may have created the checkpoint in the meantime.
-        if other_files and not storage.exists(_FILE):
+        if other_files and not storage.exists(FILE):
             raise CheckpointError(
                 "FOREIGN_CHECKPOINT",
                 path=storage.uri,
-                detail=f"it holds {other_files[0]} but no {_FILE}",
+                detail=f"it holds {other_files[0]} but no {FILE}",
             )
         new = {"format": FORMAT, "project": project or uuid.uuid4().hex, "lanes": lanes}
         new["owner"] = uuid.uuid4().hex[:8]
-        storage.put_new(_FILE, to_json(new))
-    body = storage.read_json(_FILE)
+        storage.put_new(FILE, to_json(new))
+    body = storage.read_json(FILE)
     if not isinstance(body, dict) or not {"format", "project", "lanes", "owner"} <= body.keys():
-        raise CheckpointError("DAMAGED", path=_FILE, detail="a field is missing")
+        raise CheckpointError("DAMAGED", path=FILE, detail="a field is missing")
     if not isinstance(body["format"], int):
-        raise CheckpointError("DAMAGED", path=_FILE, detail="its format is not a number")
+        raise CheckpointError("DAMAGED", path=FILE, detail="its format is not a number")
     if body["format"] > FORMAT:
         raise CheckpointError("NEWER_FORMAT", path=storage.uri, found=body["format"], known=FORMAT)
     if body["format"] < FORMAT:
@@ -51,4 +51,4 @@ def open_checkpoint(storage: Storage, project: str | None, lanes: int) -> Identi
             path=storage.uri,
             detail=f"it belongs to project '{body['project']}', not to '{project}'",
         )
-    return Identity(body["project"], body["lanes"], body["owner"])
+    return Identity(body["project"], lanes, body["owner"])

@@ -1,8 +1,8 @@
 """Files of a checkpoint: written whole or not at all.
 
-Names are relative to the root, with '/' between parts. On a local file system `put_new` puts a file in
-place atomically, and only if it does not exist yet. Other file systems are used through `pyarrow.fs`:
-there `put_new` checks first whether the file exists, and the lease keeps other writers away.
+Names are relative to the root, with '/' between parts. `put_new` puts a file in place atomically, and only
+if it does not exist yet: by a link on a local file system, by a conditional put in object storage
+(`objects`). Other file systems of `pyarrow.fs` cannot do that: they may hold results, but no checkpoint.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from weft.errors import CheckpointError
+from weft.runtime.checkpoint import objects
+from weft.runtime.checkpoint.objects import Conditional
 
 _CHUNK = 1 << 20
 _MOST_FOLDERS = 10_000
@@ -32,15 +34,21 @@ class Storage:
 
     def __init__(self, root: str | Path) -> None:
         text = str(root)
-        if "://" in text and urlparse(text).scheme != "file":
+        scheme = urlparse(text).scheme if "://" in text else "file"
+        self.local = scheme == "file"
+        self.objects: Conditional | None = None
+        """Conditional puts, if this is object storage."""
+        if scheme in objects.SCHEMES:
+            place = objects.address(text)
+            self.filesystem, self.root, self.uri = objects.filesystem(place), place.path, place.uri
+            self.objects = Conditional(place)
+        elif not self.local:
             self.filesystem, self.root = fs.FileSystem.from_uri(text)
-            self.uri = text
-            self.local = False
+            self.uri = text.rstrip("/")
         else:
             path = os.path.abspath(urlparse(text).path if "://" in text else text)
             self.filesystem, self.root = fs.LocalFileSystem(), path
             self.uri = path
-            self.local = True
         self._durable: set[str] = set()
         """Folders whose own names are on disk, and those of all folders above them."""
 
@@ -50,23 +58,48 @@ class Storage:
 
     def spark_path(self, name: str) -> str:
         """The file's path as Spark takes it."""
-        return f"file://{self.root}/{name}" if self.local else f"{self.uri}/{name}"
+        if self.local:
+            return f"file://{self.root}/{name}"
+        if self.objects is not None:
+            return f"s3a://{self.root}/{name}"  # Hadoop's connector goes by this name
+        return f"{self.uri}/{name}"
 
     def exists(self, name: str) -> bool:
-        return bool(self.filesystem.get_file_info(self.path(name)).type != fs.FileType.NotFound)
+        return bool(self.info(name).type != fs.FileType.NotFound)
+
+    def info(self, name: str) -> fs.FileInfo:
+        """What kind of file it is, and its size."""
+        with self.reached(name):
+            return self.filesystem.get_file_info(self.path(name))
 
     def size(self, name: str) -> int:
         """How many bytes a file has."""
-        return int(self.filesystem.get_file_info(self.path(name)).size or 0)
+        return int(self.info(name).size or 0)
 
     def names(self, folder: str) -> list[str]:
         """The sorted names of the files in a folder; empty if the folder does not exist."""
         selector = fs.FileSelector(self.path(folder), allow_not_found=True)
-        return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
+        with self.reached(folder):
+            return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
 
     def read(self, name: str) -> bytes:
-        with self.filesystem.open_input_stream(self.path(name)) as stream:
+        with (
+            self.reached(name),
+            self.filesystem.open_input_stream(self.path(name)) as stream,
+        ):
             return bytes(stream.read())
+
+    @contextmanager
+    def reached(self, name: str) -> Iterator[None]:
+        """Turns a request that object storage does not answer, or refuses, into weft's error."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if self.objects is None:
+                raise
+            raise objects.unreachable(f"{self.uri}/{name}", error) from error
 
     def read_json(self, name: str) -> Any:
         try:
@@ -78,7 +111,8 @@ class Storage:
     def writing(self, name: str) -> Iterator[None]:
         """Turns the failures of a write, such as a full disk or missing rights, into weft's errors."""
         try:
-            yield
+            with self.reached(name):
+                yield
         except OSError as error:
             detail = error.strerror or str(error)
             raise CheckpointError("CANNOT_WRITE", path=self.path(name), detail=detail) from error
@@ -97,11 +131,10 @@ class Storage:
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Write a file in one piece if it does not exist; whether it was written."""
+        if self.objects is not None:
+            return self.objects.put(name, data, tag=None) is not None
         if not self.local:
-            if self.exists(name):
-                return False
-            self.put(name, data)
-            return True
+            raise CheckpointError("NO_CONDITIONAL_PUT", path=self.uri)
         with self.writing(name):
             self.make_parent(name)
             temporary = self._write_temporary(name, data)
@@ -116,16 +149,20 @@ class Storage:
 
     def delete(self, name: str) -> None:
         """Delete a file, or a folder with its contents, if it exists."""
-        info = self.filesystem.get_file_info(self.path(name))
-        if info.type == fs.FileType.Directory:
-            self.filesystem.delete_dir(self.path(name))
-        elif info.type == fs.FileType.File:
-            self.filesystem.delete_file(self.path(name))
+        info = self.info(name)
+        with self.reached(name):
+            if info.type == fs.FileType.Directory:
+                self.filesystem.delete_dir(self.path(name))
+            elif info.type == fs.FileType.File:
+                self.filesystem.delete_file(self.path(name))
 
     def describe(self, name: str) -> dict[str, Any]:
         """Size and checksum of a file, read in pieces."""
         size = checksum = 0
-        with self.filesystem.open_input_stream(self.path(name)) as stream:
+        with (
+            self.reached(name),
+            self.filesystem.open_input_stream(self.path(name)) as stream,
+        ):
             while chunk := stream.read(_CHUNK):
                 size += len(chunk)
                 checksum = zlib.crc32(chunk, checksum)
@@ -165,6 +202,8 @@ class Storage:
         except FileNotFoundError:
             raise
         except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and objects.is_unanswered(error):
+                raise objects.unreachable(f"{self.uri}/{name}", error) from error
             detail = str(error).split("\n", 1)[0]
             raise CheckpointError("DAMAGED", path=self.path(name), detail=detail) from error
 
@@ -175,7 +214,9 @@ class Storage:
         return file.close()
 
     def make_parent(self, name: str) -> None:
-        """Create the folder of a file."""
+        """Create the folder of a file. Object storage has none."""
+        if self.objects is not None:
+            return
         parent = self.path(name).rsplit("/", 1)[0]
         self.filesystem.create_dir(parent, recursive=True)
 

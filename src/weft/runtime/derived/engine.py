@@ -13,18 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic
 
 from pyspark.sql import DataFrame, SparkSession
 
 from weft.algebra.network.derived import DerivedQuery
 from weft.algebra.query import Query, quote
-from weft.errors import CheckpointError
 from weft.runtime.checkpoint.commits import Commit, Entry, Intent, Staged
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.planning.versions import ALWAYS
-from weft.runtime.protocol.engine import Engine, OutcomeT, Retained
-from weft.runtime.protocol.follower import consumed_steps
+from weft.runtime.protocol.engine import Engine, OutcomeT
+from weft.runtime.protocol.follower import consumed
+from weft.runtime.protocol.preparing import Preparing
 from weft.runtime.protocol.step import StepWork
 
 
@@ -49,26 +48,18 @@ class Membership:
         return ALWAYS if bound is None else bound
 
 
-class DerivedEngine(Generic[OutcomeT]):
+class DerivedEngine(Preparing[OutcomeT]):
     """Lets an engine of windows run on the rows of a join."""
 
     def __init__(
         self, windows: Engine[OutcomeT], members: Membership, log: StreamLog, network: StreamLog
     ) -> None:
-        self._windows, self._members = windows, members
-        self._log, self._network = log, network
-
-    @property
-    def where(self) -> str:
-        return self._windows.where
-
-    def may_overlap(self, work: StepWork) -> bool:
-        """A follower gains nothing: its input is files, which it need not read early."""
-        return False
+        super().__init__(windows)
+        self._members, self._log, self._network = members, log, network
 
     def serves(self, head: Commit | Staged) -> bool:
         """Whether the plan is for the queries of now, and none of them has missed rows since."""
-        if not self._windows.serves(head):
+        if not self._inner.serves(head):
             return False
         plan = self._log.plan(head.plan_version)
         return all(
@@ -76,41 +67,18 @@ class DerivedEngine(Generic[OutcomeT]):
             for query in plan.queries
         )
 
-    def outgrown(self, head: Commit | Staged, last: Commit | None) -> bool:
-        return self._windows.outgrown(head, last)
-
-    def new_plan(self, work: StepWork, last: Commit | None) -> int:
-        return self._windows.new_plan(work, last)
-
-    def replanned(self, failures: Sequence[str], version: int, last: Commit | None) -> int:
-        return self._windows.replanned(failures, version, last)
-
-    def left_out(self, failures: Sequence[str], version: int) -> int:
-        return self._windows.left_out(failures, version)
-
-    def tables(self, version: int) -> dict[str, str]:
-        return {}
-
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         """Let the engine of windows read the rows that the network has published."""
         queries = self._log.plan(intent.plan_version).queries
         files = self._published(intent, last) if queries else []
         work.rows = self._rows(work.spark, files, queries) if files else None
-        self._windows.read(work, intent, last)
+        self._inner.read(work, intent, last)
 
     def _published(self, intent: Intent, last: Commit | None) -> list[Entry]:
-        name, publication = self._network.stream, self._log.stream
-        after = last.inputs.get(name) if last else None
-        steps = consumed_steps(self._network, after, intent.inputs[name], publication)
-        files = [
-            entry
-            for step in steps
-            for entry in step["published"]
-            if entry["publication"] == publication
-        ]
-        for entry in files:
-            if not self._network.storage.exists(entry["name"]):
-                raise CheckpointError("DAMAGED", path=entry["name"], detail="the file is missing")
+        files: list[Entry] = []
+        for step in consumed(intent, last, lambda _: self._network, self._log.stream):
+            step.require_files(self._network.storage)
+            files += step.files
         return files
 
     def _rows(
@@ -125,16 +93,3 @@ class DerivedEngine(Generic[OutcomeT]):
         schema = ", ".join(f"{quote(name)} {type_}" for name, type_ in sorted(types.items()))
         paths = [self._network.storage.spark_path(entry["name"]) for entry in files]
         return spark.read.schema(schema).parquet(*paths)
-
-    def compute(
-        self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
-    ) -> OutcomeT:
-        return self._windows.compute(work, intent, last, sequence)
-
-    def retain(
-        self, work: StepWork, intent: Intent, outcome: OutcomeT, last: Commit | None
-    ) -> Retained:
-        return self._windows.retain(work, intent, outcome, last)
-
-    def committed(self, work: StepWork, intent: Intent, outcome: OutcomeT, commit: Commit) -> None:
-        self._windows.committed(work, intent, outcome, commit)

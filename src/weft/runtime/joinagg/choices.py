@@ -9,7 +9,7 @@ would never be complete: their inputs stay as they are.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.sources import Source, source_of
@@ -19,6 +19,7 @@ from weft.optimizer.joinagg.possible import Fixed, fixed_inputs, nearest
 from weft.optimizer.joinagg.weft_cost import choose_plan, weft_cost
 from weft.runtime.checkpoint.storage import Storage, to_json
 from weft.runtime.joinagg.loads import load_of
+from weft.runtime.joinagg.serving import Serving
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 
@@ -41,6 +42,8 @@ class Choices:
         self._storage, self._settings = storage, settings
         self._statistics = statistics
         self._path = f"streams/{log}/choices.json"
+        on = "groupby" in settings.passes
+        self.serving = Serving(storage, f"streams/{log}/sets.json", statistics, on)
         self._lock = threading.Lock()
         self._chosen: dict[str, Switching] | None = None
 
@@ -82,6 +85,14 @@ class Choices:
             _, following = self._known()[query.id]
             if following is not None:
                 self._put(query, (following, None))
+
+    def provider(self, source: Source) -> Source | None:
+        """The set that is published for an early input."""
+        return self.serving.provider(source.id)
+
+    def keep_sets(self, needed: Collection[str]) -> None:
+        """Forget which sets are published for early inputs other than these."""
+        self.serving.keep(needed)
 
     def _measured(self, query: AggregationJoin) -> bool:
         streams = {entry.relation for entry in query.inputs if entry.window is not None}
@@ -125,8 +136,19 @@ class Choices:
         early: bool,
         fixed: bool = True,
     ) -> list[Source]:
-        """What the early or the late inputs of queries read of a stream, each once. Unless `fixed`, nothing is chosen
-        for good."""
+        """What a stream publishes for the early or the late inputs of queries, each once. Unless `fixed`, nothing is
+        chosen for good."""
+        sources = self._needed(queries, stream, early=early, fixed=fixed)
+        return self.serving.published(sources, fixed=fixed) if early else sources
+
+    def served(self, queries: Sequence[AggregationJoin], stream: str) -> dict[str, Source]:
+        """By early input of a stream, the set that is published for it, or would be."""
+        sources = self._needed(queries, stream, early=True, fixed=False)
+        return self.serving.providers(sources, fixed=False)
+
+    def _needed(
+        self, queries: Sequence[AggregationJoin], stream: str, *, early: bool, fixed: bool
+    ) -> list[Source]:
         sources: dict[str, Source] = {}
         for query in queries:
             plans = self.plans(query) if fixed else (self.planned(query),)

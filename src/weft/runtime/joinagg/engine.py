@@ -8,8 +8,9 @@ written itself (`statefiles`). A query that fails is left out, and the others go
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -18,11 +19,11 @@ from weft.algebra.joinagg.plan import AggregationPlan
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sets import PANES
-from weft.algebra.joinagg.sources import source_of
+from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.network.bits import Bit
 from weft.algebra.query import StreamSchema
-from weft.kernel.failure import QueryFailure
-from weft.kernel.joinagg.instants import Due, first_complete
+from weft.errors import CheckpointError
+from weft.kernel.joinagg.instants import first_complete
 from weft.kernel.joinagg.panes import Panes, no_panes
 from weft.kernel.windows.program import family
 from weft.optimizer.joinagg.plans import Plan
@@ -33,19 +34,24 @@ from weft.runtime.checkpoint.commits import (
     Entry,
     Intent,
     Staged,
-    editions,
 )
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg import statefiles
 from weft.runtime.joinagg.inputs import Inputs, Use
-from weft.runtime.joinagg.keeping import Keeping, Kept, horizons_of
+from weft.runtime.joinagg.joins.joining import Kept as KeptEntries
+from weft.runtime.joinagg.joins.joining import Ready
+from weft.runtime.joinagg.joins.physical import DriverJoins, Joins
+from weft.runtime.joinagg.keeping import Keeping, Kept, Rewrite, horizons_of
+from weft.runtime.joinagg.lanes.choice import bytes_in_memory, use_lanes
+from weft.runtime.joinagg.lanes.computing import LaneJoins, Lanes
+from weft.runtime.joinagg.lanes.coverage import Coverage
 from weft.runtime.joinagg.publication import LATE_ROWS
 from weft.runtime.joinagg.results import Evaluator, QueryResult
 from weft.runtime.joinagg.served import Key, StreamServed
 from weft.runtime.joinagg.waiting import waits_for
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.engine import Retained
-from weft.runtime.protocol.follower import consumed_steps
+from weft.runtime.protocol.follower import consumed
 from weft.runtime.protocol.step import StepFailed, StepWork
 from weft.runtime.tables import Bits, TableVersions
 
@@ -63,6 +69,8 @@ class Planning(Protocol):
     def plans(self, query: AggregationJoin) -> tuple[Plan, Plan | None]: ...
     def reconsider(self, query: AggregationJoin) -> bool: ...
     def settle(self, query: AggregationJoin) -> None: ...
+    def provider(self, source: Source) -> Source | None: ...
+    def keep_sets(self, needed: Collection[str]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -79,10 +87,14 @@ class JoinAggOutcome:
 
     families: Mapping[str, Sequence[pa.Table]]
     panes: Mapping[Key, Panes]
+    """What is in memory; nothing, if the step ran in tasks."""
+    entries: Mapping[Key, int]
     results: Mapping[str, QueryResult]
     complete: Mapping[str, int]
     landmarks: Mapping[str, Mapping[str, int]]
     instants: int
+    joins: int = 0
+    """How many physical joins it took."""
     switched: tuple[str, ...] = ()
     """The queries that have switched to another plan."""
     written: Sequence[Entry] = ()
@@ -103,6 +115,7 @@ class JoinAggEngine:
         choices: Planning,
         schemas: Callable[[], Mapping[str, StreamSchema]],
         tables: TableVersions,
+        lanes: Lanes,
     ) -> None:
         self._log, self._stream_log = log, stream_log
         self._queries, self._choices = queries, choices
@@ -114,11 +127,19 @@ class JoinAggEngine:
         """What may still count, after the last commit; None before anything is read."""
         self._kept_panes: dict[Key, Panes] = {}
         """The same after the step under way."""
-        self._results: dict[str, QueryResult] = {}
+        self._results: dict[str, QueryResult] | None = None
+        """The last results of queries; None before anything is read."""
+        self._lanes, self._in_lanes = lanes, lanes.settings.kernel == "lanes"
+        self._coverage = Coverage(log.storage)
+        self._rewrite: Rewrite | None = None
+        """How the step under way writes files anew, if in tasks."""
+        self._step_inputs: Inputs | None = None
+        self._sets_of_plan: int | None = None
+        """The plan whose published sets are remembered, and no others."""
 
     @property
     def where(self) -> str:
-        return "driver"
+        return "lanes" if self._in_lanes else "driver"
 
     def may_overlap(self, work: StepWork) -> bool:
         """A follower gains nothing: its input is files, which it need not read early."""
@@ -186,70 +207,66 @@ class JoinAggEngine:
 
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         files: list[Entry] = []
+        self._step_inputs = None
         before = last.engine["streams"] if last else {}
         served = {name: StreamServed.decoded(body) for name, body in before.items()}
-        for relation, position in intent.inputs.items():
-            stream = served.setdefault(relation, StreamServed())
-            after = last.inputs.get(relation) if last else None
-            for step in consumed_steps(self._stream_log(relation), after, position, LATE_ROWS):
-                stream.take(step)
-                edition = editions(step).get(LATE_ROWS)
-                files += [
-                    statefiles.retained(entry, relation, edition.names if edition else ())
-                    for entry in step["published"]
-                    if entry["publication"] in (PANES, LATE_ROWS)
-                ]
+        finer = self._inputs(intent.plan_version).finer
+        served_by = {name: provider.id for name, provider in finer.items()}
+        for step in consumed(intent, last, self._stream_log, PANES, LATE_ROWS):
+            served.setdefault(step.relation, StreamServed()).take(step.step, served_by)
+            edition = step.edition(LATE_ROWS)
+            rows_of = edition.names if edition else ()
+            files += [statefiles.retained(e, step.relation, rows_of) for e in step.files]
+        for relation in intent.inputs:
+            served.setdefault(relation, StreamServed())
         self._consumed = _Consumed(tuple(files), served)
         work.counted["rows"] = sum(entry["rows"] for entry in files)
+
+    def _inputs(self, plan_version: int) -> Inputs:
+        """The inputs of a plan, as the step that is under way sees them."""
+        if self._step_inputs is None or self._step_inputs.plan.version != plan_version:
+            plan = self._log.aggregations(plan_version)
+            self._step_inputs = Inputs(plan, self._schemas(), self._choices.provider)
+        return self._step_inputs
 
     def compute(
         self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
     ) -> JoinAggOutcome:
         plan = self._log.aggregations(intent.plan_version)
-        inputs = Inputs(plan, self._schemas())
-        with work.timed("state"):
-            panes = self._with_new(inputs, last)
-        evaluator = Evaluator(
-            work.spark,
-            self._schemas(),
-            {name: self._tables.rows(version) for name, version in intent.tables.items()},
-            intent.settings["ansi"].lower() == "true",
-        )
+        inputs = self._inputs(intent.plan_version)
         landmarks = self._landmarks(inputs, last)
+        with work.timed("state"):
+            joins, panes, counts = self._joins(work, intent, last, inputs, landmarks)
+        earlier = self._known_results(last)
+        ansi = intent.settings["ansi"].lower() == "true"
+        since, now = intent.watermark_before, intent.watermark
+        evaluator = Evaluator(work.spark, joins, since, now, ansi)
         horizons, known = horizons_of(last), last.engine["complete"] if last else {}
-        results: dict[str, QueryResult] = {}
+        before = {
+            query.id: replace(earlier.get(query.id, QueryResult()), rows=(), instants=0)
+            for query in plan.queries
+        }
         complete: dict[str, int] = {}
-        failures: dict[str, QueryFailure] = {}
         switched: list[str] = []
+        ready: list[Ready] = []
+        for query in plan.queries:
+            next_instant = intent.watermark_before // query.step * query.step + query.step
+            uses, early = inputs.uses[query.id], plan.early[query.id]
+            landmarks_of = landmarks.get(query.id, {})
+            if query.id in inputs.following:
+                following = self._begins(inputs.following[query.id], landmarks_of, horizons)
+                if following is not None and _first(query, following) <= next_instant:
+                    uses, early = inputs.following[query.id], plan.following[query.id]
+                    switched.append(query.id)
+            begins = self._begins(uses, landmarks_of, horizons)
+            if begins is None:
+                continue
+            first = _first(query, begins)
+            complete[query.id] = known.get(query.id, first) if first <= next_instant else first
+            ready.append(Ready(query, early, uses, tuple(begins), first))
         with work.timed("kernel"):
-            for query in plan.queries:
-                earlier = self._results.get(query.id, QueryResult())
-                results[query.id] = earlier = replace(earlier, rows=(), instants=0)
-                next_instant = intent.watermark_before // query.step * query.step + query.step
-                uses, early = inputs.uses[query.id], plan.early[query.id]
-                landmarks_of = landmarks.get(query.id, {})
-                if query.id in inputs.following:
-                    following = self._begins(inputs.following[query.id], landmarks_of, horizons)
-                    if following is not None and _first(query, following) <= next_instant:
-                        uses, early = inputs.following[query.id], plan.following[query.id]
-                        switched.append(query.id)
-                begins = self._begins(uses, landmarks_of, horizons)
-                if begins is None:
-                    continue
-                first = _first(query, begins)
-                complete[query.id] = known.get(query.id, first) if first <= next_instant else first
-                streams = {
-                    use.slot: panes[use.key]
-                    .between(begins[use.slot], intent.watermark)
-                    .entries(use.window, query.step)
-                    for use in uses
-                    if use is not None
-                }
-                due = Due(intent.watermark_before, intent.watermark, query.step)
-                try:
-                    results[query.id] = evaluator.result(query, early, streams, due, first, earlier)
-                except QueryFailure as failure:
-                    failures[query.id] = failure
+            found, failures, joined = evaluator.results(ready, before)
+        results = {**before, **found}
         if failures:
             raise StepFailed(failures)
         families: dict[str, list[pa.Table]] = {}
@@ -259,8 +276,32 @@ class JoinAggEngine:
                 families.setdefault(name, []).extend(result.rows)
         instants = sum(result.instants for result in results.values())
         return JoinAggOutcome(
-            families, panes, results, complete, landmarks, instants, tuple(switched)
+            families, panes, counts, results, complete, landmarks, instants, joined, tuple(switched)
         )
+
+    def _joins(
+        self,
+        work: StepWork,
+        intent: Intent,
+        last: Commit | None,
+        inputs: Inputs,
+        landmarks: Mapping[str, Mapping[str, int]],
+    ) -> tuple[Joins, dict[Key, Panes], dict[Key, int]]:
+        """Where the step's joins run, what they hold in memory, and, if nothing, how much there is."""
+        files = [*_files(last), *self._consumed.files]
+        self._in_lanes = use_lanes(self._lanes.settings, files, self._in_lanes)
+        self._rewrite = None
+        if self._in_lanes:
+            covered = self._coverage.known(files, inputs)
+            lanes = LaneJoins(self._lanes, work, self._log, intent, inputs, files, covered)
+            self._rewrite = partial(lanes.rewrite, landmarks)
+            return lanes, {}, covered.counts()
+        panes = self._with_new(inputs, last)
+        tables = {name: self._tables.rows(version) for name, version in intent.tables.items()}
+        ansi = intent.settings["ansi"].lower() == "true"
+        kept = KeptEntries(panes, intent.watermark)
+        counts = {key: len(held) for key, held in panes.items()}
+        return DriverJoins(kept, self._schemas(), tables, ansi), panes, counts
 
     def _with_new(self, inputs: Inputs, last: Commit | None) -> dict[Key, Panes]:
         """All that may count in the step, by source."""
@@ -271,32 +312,36 @@ class JoinAggEngine:
             self._panes = state
         new = statefiles.panes_in(storage, self._consumed.files, inputs)
         return {
-            key: state[key].after(horizons.get(key, ALWAYS)).together(new.get(key, ()))
-            for key in inputs.sources
+            key: state[key]
+            .having(source, source.partials(inputs.stream(source)))
+            .after(horizons.get(key, ALWAYS))
+            .together(new.get(key, ()))
+            for key, source in inputs.sources.items()
         }
 
     def _restored(self, inputs: Inputs, last: Commit | None) -> dict[Key, Panes]:
         """What the files of the last commit hold."""
         storage, horizons = self._log.storage, horizons_of(last)
-        live = last.live if last else {}
-        entries = [entry for kind in (STATE, RETAINED) for entry in live.get(kind, ())]
-        results = [entry for entry in entries if "result_of" in entry]
-        found = statefiles.panes_in(
-            storage, [entry for entry in entries if "result_of" not in entry], inputs
-        )
-        started = last.engine["started"] if last else {}
-        self._results = {query: QueryResult(started=at) for query, at in started.items()}
-        for entry in results:
-            query = entry["result_of"]
-            table = storage.read_table(entry["name"])
-            known = self._results.get(query, QueryResult())
-            self._results[query] = replace(known, last=table)
+        found = statefiles.panes_in(storage, _files(last), inputs)
         return {
             key: no_panes(source, inputs.stream(source))
             .together(found.get(key, ()))
             .after(horizons.get(key, ALWAYS))
             for key, source in inputs.sources.items()
         }
+
+    def _known_results(self, last: Commit | None) -> dict[str, QueryResult]:
+        """The last results of queries, as the last commit has them."""
+        if self._results is None:
+            started = last.engine["started"] if last else {}
+            known = {query: QueryResult(started=at) for query, at in started.items()}
+            for entry in last.state if last else ():
+                if "result_of" in entry:
+                    table = self._log.storage.read_table(entry["name"])
+                    before = known.get(entry["result_of"], QueryResult())
+                    known[entry["result_of"]] = replace(before, last=table)
+            self._results = known
+        return self._results
 
     def _landmarks(self, inputs: Inputs, last: Commit | None) -> dict[str, dict[str, int]]:
         """By query and slot of a landmark window: where it begins. What had come before the query's first step is not
@@ -335,13 +380,14 @@ class JoinAggEngine:
 
     def _served(self, use: Use) -> int | None:
         stream = self._consumed.served.get(use.source.relation)
-        return None if stream is None else stream.begins.get(use.key)
+        return None if stream is None else stream.begins.get(use.served_key)
 
     def retain(
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, last: Commit | None
     ) -> Retained:
-        inputs = Inputs(self._log.aggregations(intent.plan_version), self._schemas())
-        keeping = Keeping(self._log, work, inputs, intent.watermark, last, outcome)
+        inputs = self._inputs(intent.plan_version)
+        watermark = intent.watermark
+        keeping = Keeping(self._log, work, inputs, watermark, last, outcome, self._rewrite)
         kept = keeping.kept(self._consumed.files)
         self._kept_panes = dict(kept.panes)
         served = self._consumed.served
@@ -354,7 +400,8 @@ class JoinAggEngine:
             "mark": intent.watermark,
             "latest": None,
             "streams": {
-                name: stream.used(inputs.by_key).encoded() for name, stream in served.items()
+                name: stream.used({use.served_key for use in inputs}).encoded()
+                for name, stream in served.items()
             },
             "horizons": [[*key, end] for key, end in keeping.horizons.items()],
             "landmarks": outcome.landmarks,
@@ -390,9 +437,16 @@ class JoinAggEngine:
             "rows": before.get("rows", 0) + work.count("rows"),
             "results": before.get("results", 0) + outcome.rows,
             "instants": before.get("instants", 0) + outcome.instants,
+            "joins": before.get("joins", 0) + outcome.joins,
             "seconds": before.get("seconds", 0.0) + time.perf_counter() - work.started,
-            "entries": {"/".join(key): len(held) for key, held in panes.items()},
-            "entry_bytes": sum(held.nbytes for held in panes.values()),
+            "entries": {
+                "/".join(key): len(panes[key]) if key in panes else count
+                for key, count in outcome.entries.items()
+            },
+            "entry_bytes": sum(held.nbytes for held in panes.values())
+            if panes or not self._in_lanes
+            else sum(map(bytes_in_memory, (*kept.state, *kept.retained))),
+            "where": self.where,
             "watermarks": watermarks,
             "waits_for": waits_for(watermarks, before, time.time()),
         }
@@ -400,7 +454,7 @@ class JoinAggEngine:
     def committed(
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, commit: Commit
     ) -> None:
-        self._panes = self._kept_panes
+        self._panes = None if self._in_lanes else self._kept_panes
         self._results = {
             query: replace(result, rows=()) for query, result in outcome.results.items()
         }
@@ -408,6 +462,28 @@ class JoinAggEngine:
         queries = self._log.aggregations(intent.plan_version).query_by_id
         for name in outcome.switched:
             self._choices.settle(queries[name])
+        self._forget_sets(intent.plan_version)
+
+    def _forget_sets(self, plan_version: int) -> None:
+        """A set stays what it is for a source as long as the plan has it; of all others nothing is remembered."""
+        if self._sets_of_plan == plan_version:
+            return
+        planned = {source.id for source in self._inputs(plan_version).sources.values()}
+        for query in self._queries():
+            planned |= {source_of(query, slot).id for slot in range(len(query.inputs))}
+        self._choices.keep_sets(planned)
+        self._sets_of_plan = plan_version
+
+
+def _files(last: Commit | None) -> list[Entry]:
+    """The files of the last commit that hold entries."""
+    live = last.live if last else {}
+    entries = [entry for kind in (STATE, RETAINED) for entry in live.get(kind, ())]
+    for entry in entries:
+        if entry.get("source", ("panes", ""))[0] == "rows" and entry["source"][1][0] != "@":
+            detail = "an earlier version of weft wrote it in another form"
+            raise CheckpointError("DAMAGED", path=entry["name"], detail=detail)
+    return [entry for entry in entries if "result_of" not in entry]
 
 
 def _first(query: AggregationJoin, begins: Sequence[int]) -> int:

@@ -6,7 +6,7 @@ one when their stream's files are written anew, so they grow with the keys and n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -47,6 +47,10 @@ class Kept:
     panes: Mapping[Key, Panes]
 
 
+Rewrite = Callable[[Sequence[Key], Sequence[Entry], Mapping[Key, int]], list[Entry]]
+"""Given keys, files that hold something of them, and by key the time up to which it is gone: new files."""
+
+
 @dataclass(frozen=True)
 class Keeping:
     """Decides what stays."""
@@ -57,6 +61,8 @@ class Keeping:
     watermark: int
     last: Commit | None
     outcome: Computed
+    rewrite: Rewrite | None = None
+    """Writes files anew elsewhere; None: here, from what is in memory."""
     horizons: Mapping[Key, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,22 +104,16 @@ class Keeping:
             if entry.get("relation") != relation and tuple(entry.get("source", ())) not in keys
         ]
         folded = dict(panes)
+        if self.rewrite is not None:
+            written = [entry for entry in entries if entry not in kept]
+            return [*kept, *self.rewrite(keys, written, self.horizons)], folded
         for key in keys:
-            folded[key] = self._folded(key, panes[key])
+            folded[key] = folded_panes(
+                panes[key], key, self.inputs, self.watermark, self.outcome.landmarks
+            )
             if len(folded[key]):
                 kept.append(files.panes(key, folded[key], self.inputs))
         return kept, folded
-
-    def _folded(self, key: Key, panes: Panes) -> Panes:
-        uses, source = self.inputs.by_key[key], self.inputs.sources[key]
-        landmarks = [use for use in uses if use.window.kind == "landmark"]
-        if not landmarks:
-            return panes
-        told_apart = [use.horizon(self.watermark) for use in uses if use not in landmarks]
-        until = min([self.watermark, *told_apart])
-        edges = [self.outcome.landmarks[use.query.id][str(use.slot)] for use in landmarks]
-        partials = source.partials(self.inputs.stream(source))
-        return panes.folded(until, [ALWAYS, *edges], partials)
 
     def _results(self, files: statefiles.StepFiles, old: Sequence[Entry]) -> list[Entry]:
         """The last results of queries that emit changes."""
@@ -127,3 +127,21 @@ class Keeping:
             else:
                 entries.append(files.result(query, number, result.last))
         return entries
+
+
+def folded_panes(
+    panes: Panes,
+    key: Key,
+    inputs: Inputs,
+    watermark: int,
+    landmarks_of: Mapping[str, Mapping[str, int]],
+) -> Panes:
+    """The panes of landmark windows that nobody tells apart any more, as one."""
+    uses, source = inputs.by_key[key], inputs.sources[key]
+    landmarks = [use for use in uses if use.window.kind == "landmark"]
+    if not landmarks:
+        return panes
+    told_apart = [use.horizon(watermark) for use in uses if use not in landmarks]
+    until = min([watermark, *told_apart])
+    edges = [landmarks_of[use.query.id][str(use.slot)] for use in landmarks]
+    return panes.folded(until, [ALWAYS, *edges], source.partials(inputs.stream(source)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -11,25 +11,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.joinagg.query import AggregationJoin
-from weft.algebra.joinagg.row_lifts import row_columns
-from weft.algebra.joinagg.sources import source_of, time_of
-from weft.algebra.partial import Partial
-from weft.algebra.query import StreamSchema
 from weft.algebra.scalar import to_sql
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import NeedsSpark, QueryFailure
 from weft.kernel.joinagg.entries import Entries
-from weft.kernel.joinagg.evaluation import Side, evaluated
 from weft.kernel.joinagg.instants import Due, first_filled
-from weft.kernel.joinagg.panes import of_table
 from weft.kernel.joinagg.showing import changes, full, key_columns, projected, shown_columns
 from weft.kernel.windows.results import family_schema
 from weft.runtime.frames import failure_of, frame_of
+from weft.runtime.joinagg.joins.joining import Ready
+from weft.runtime.joinagg.joins.physical import Group, Joins
 from weft.runtime.quiet import quiet_sql_errors
-
-_AT_ONCE = 256
-"""Instants that are evaluated together."""
 
 
 @dataclass(frozen=True)
@@ -43,80 +36,96 @@ class QueryResult:
     instants: int = 0
 
 
+@dataclass
+class _Shown:
+    """What a query has shown so far."""
+
+    last: pa.Table | None
+    rows: list[pa.Table] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A query with the instants that it shows in the step."""
+
+    ready: Ready
+    before: QueryResult
+    started: int
+    instants: Array
+
+
 @dataclass(frozen=True)
 class Evaluator:
-    """Evaluates queries over the entries of their inputs."""
+    """Evaluates queries at the instants of a step: those after the time `since`, up to `now`."""
 
     spark: SparkSession
-    schemas: Mapping[str, StreamSchema]
-    tables: Mapping[str, pa.Table]
+    joins: Joins
+    since: int
+    now: int
     ansi: bool
 
-    def result(
-        self,
-        query: AggregationJoin,
-        early: Sequence[bool],
-        streams: Mapping[int, Entries],
-        due: Due,
-        first: int,
-        before: QueryResult,
-    ) -> QueryResult:
-        """The result at the instants of a step, from the instant `first` on. `streams` are the entries of its
-        streams by slot."""
+    def results(
+        self, ready: Sequence[Ready], before: Mapping[str, QueryResult]
+    ) -> tuple[dict[str, QueryResult], dict[str, QueryFailure], int]:
+        """The results of queries, those that failed, and how many joins it took."""
+        results: dict[str, QueryResult] = {}
+        failures: dict[str, QueryFailure] = {}
+        planned: dict[str, _Planned] = {}
+        for one in ready:
+            plan = self._planned(one, before[one.query.id])
+            if plan is None:
+                results[one.query.id] = before[one.query.id]
+            else:
+                planned[one.query.id] = plan
+        groups = [
+            Group(tuple(together), tuple(planned[one.query.id].instants for one in together))
+            for together in self.joins.together([plan.ready for plan in planned.values()])
+        ]
+        shown = {name: _Shown(plan.before.last) for name, plan in planned.items()}
+        for group, chunk, tables in self.joins.results(groups):
+            for one, instants, groups_of in zip(group.ready, group.shown, tables, strict=True):
+                query = one.query
+                inside = instants[(instants >= chunk[0]) & (instants <= chunk[-1])]
+                if query.id in failures or not len(inside):
+                    continue
+                try:
+                    if isinstance(groups_of, QueryFailure):
+                        raise groups_of
+                    self._show(query, groups_of, inside, shown[query.id])
+                except QueryFailure as failure:
+                    failures[query.id] = failure
+        for name, plan in planned.items():
+            rows, last = shown[name].rows, shown[name].last
+            results[name] = QueryResult(tuple(rows), last, plan.started, len(plan.instants))
+        return results, failures, sum(bool(group.chunks) for group in groups)
+
+    def _planned(self, one: Ready, before: QueryResult) -> _Planned | None:
+        """None: no input had anything yet."""
+        query = one.query
+        due = Due(self.since, self.now, query.step)
+        entries = [
+            self.joins.entries(use, one.begins[slot])
+            for slot, use in enumerate(one.uses)
+            if use is not None
+        ]
         started = before.started
         if started is None:
-            started = first_filled(list(streams.values()), due.now)
+            started = first_filled(entries, due.now)
         if started is None:
-            return before
-        instants = self._instants(query, list(streams.values()), due, max(first, started), before)
-        sides, partials = self._sides(query, early, streams)
-        shown: list[pa.Table] = []
-        last = before.last
-        for place in range(0, len(instants), _AT_ONCE):
-            chosen = instants[place : place + _AT_ONCE]
-            groups = evaluated(query, sides, partials, chosen, ansi=self.ansi)
-            results = self._projected(query, groups)
-            if query.changes:
-                rows, last = changes(query, last, results, chosen)
-            else:
-                rows = full(query, results)
-            if rows.num_rows:
-                shown.append(_labelled(query, rows))
-        return QueryResult(tuple(shown), last, started, len(instants))
+            return None
+        instants = _instants(query, entries, due, max(one.first, started), before)
+        return _Planned(one, before, started, instants)
 
-    def _instants(
-        self,
-        query: AggregationJoin,
-        sides: Sequence[Entries],
-        due: Due,
-        first: int,
-        before: QueryResult,
-    ) -> Array:
+    def _show(
+        self, query: AggregationJoin, groups: pa.Table, instants: Array, shown: _Shown
+    ) -> None:
+        results = self._projected(query, groups)
         if query.changes:
-            nothing_shown = before.last is None and not query.keys
-            shown = nothing_shown or (before.last is not None and before.last.num_rows > 0)
-            return due.changing(sides, first, shown=shown)
-        return due.filled(sides, first) if query.keys else due.every(first)
-
-    def _sides(
-        self, query: AggregationJoin, early: Sequence[bool], streams: Mapping[int, Entries]
-    ) -> tuple[list[Side], list[tuple[Partial, ...]]]:
-        sides = []
-        for slot, entry in enumerate(query.inputs):
-            source = source_of(query, slot)
-            stream = self.schemas[entry.relation] if entry.window is not None else None
-            entries = streams.get(slot)
-            if entries is None:
-                rows = self.tables[entry.relation]
-                entries = of_table(rows, row_columns(source, None), source)
-            is_table = entry.window is None
-            sides.append(Side(entries, early[slot], source.partials(stream), is_table))
-        lifted = []
-        for aggregate in query.aggregates:
-            of = None if aggregate.slot is None else query.inputs[aggregate.slot]
-            schema = self.schemas[of.relation] if of is not None and of.window else None
-            lifted.append(aggregate.partials(time_of(schema)))
-        return sides, lifted
+            rows, shown.last = changes(query, shown.last, results, instants)
+        else:
+            rows = full(query, results)
+        if rows.num_rows:
+            shown.rows.append(_labelled(query, rows))
 
     def _projected(self, query: AggregationJoin, groups: pa.Table) -> pa.Table:
         try:
@@ -146,6 +155,16 @@ class Evaluator:
             type_ = arrow_type(query.columns[place].type)
             columns[f"c{place}"] = made.column(f"c{place}").cast(type_)
         return pa.table(columns)
+
+
+def _instants(
+    query: AggregationJoin, sides: Sequence[Entries], due: Due, first: int, before: QueryResult
+) -> Array:
+    if query.changes:
+        nothing_shown = before.last is None and not query.keys
+        shown = nothing_shown or (before.last is not None and before.last.num_rows > 0)
+        return due.changing(sides, first, shown=shown)
+    return due.filled(sides, first) if query.keys else due.every(first)
 
 
 def _labelled(query: AggregationJoin, rows: pa.Table) -> pa.Table:

@@ -30,17 +30,22 @@ class StreamServed:
     watermark: int = 0
     begins: dict[Key, int] = field(default_factory=dict)
 
-    def take(self, step: Mapping[str, Any]) -> None:
-        """One more step of the stream, as its commit has it."""
+    def take(self, step: Mapping[str, Any], served_by: Mapping[str, str]) -> None:
+        """One more step of the stream, as its commit has it. `served_by` has the finer sets that serve others, by the
+        source that they serve: it counts from the first step that it was used in."""
+        sets: Mapping[str, int] = step["engine"].get("sets", {})
         served: dict[Key, int] = {
             ("panes", name): max(begin, self.begins.get(("panes", name), ALWAYS))
-            for name, begin in step["engine"].get("sets", {}).items()
+            for name, begin in sets.items()
         }
+        for name, finer in served_by.items():
+            if name not in sets and finer in sets:
+                begin = self.begins.get(("panes", name), self._after_earlier(step))
+                served["panes", name] = max(sets[finer], begin)
         edition = editions(step).get(LATE_ROWS)
         if edition is not None:
-            before = self._latest_before(step)
             for name in edition.names:
-                begin = ALWAYS if before is None else before + 1
+                begin = self._after_earlier(step)
                 served["rows", name] = self.begins.get(("rows", name), begin)
         elif step["kind"] == "flush":
             rows = {key: begin for key, begin in self.begins.items() if key[0] == "rows"}
@@ -58,6 +63,11 @@ class StreamServed:
             for key, begin in self.begins.items()
         }
         return replace(self, begins=begins)
+
+    def _after_earlier(self, step: Mapping[str, Any]) -> int:
+        """A time after all rows of the steps before."""
+        before = self._latest_before(step)
+        return ALWAYS if before is None else before + 1
 
     def _latest_before(self, step: Mapping[str, Any]) -> int | None:
         """The latest event time before a step. If steps are missing, that of the step itself is late enough."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import Source
-from weft.algebra.query import StreamSchema
 from weft.errors import CheckpointError
 from weft.kernel.columns.arrow import single
 from weft.kernel.joinagg.panes import Panes, of_rows, of_set, of_state
@@ -39,50 +39,79 @@ def panes_in(storage: Storage, entries: Iterable[Entry], inputs: Inputs) -> dict
     """What files hold of the sources of some inputs."""
     found: dict[Key, list[Panes]] = {}
     for entry in entries:
-        for key, panes in _panes(storage, entry, inputs):
+        for key, panes in panes_of(storage, entry, inputs, inputs.sources):
             if len(panes):
                 found.setdefault(key, []).append(panes)
     return found
 
 
-def _panes(storage: Storage, entry: Entry, inputs: Inputs) -> Iterable[tuple[Key, Panes]]:
+def panes_of(
+    storage: Storage, entry: Entry, inputs: Inputs, keys: Iterable[Key]
+) -> Iterable[tuple[Key, Panes]]:
+    """What one file holds of some sources."""
     wanted = [
-        (key, source, inputs.stream(source))
-        for key, source in inputs.sources.items()
-        if holds(entry, key, source)
+        (key, inputs.sources[key], inputs.stream(inputs.sources[key]))
+        for key in keys
+        if holds(entry, key, inputs)
     ]
     if not wanted:
         return
-    table = _read(storage, entry)
     if "source" in entry:
         ((key, source, stream),) = wanted
-        yield key, of_state(table, source, stream)
-        return
-    for key, source, stream in wanted:
-        yield key, _of_published(table, entry, source, stream)
+        yield key, of_state(read(storage, entry), source, stream)
+    elif entry["publication"] == PANES:
+        rows_of = rows_by_set(read(storage, entry))
+        for key, source, stream in wanted:
+            finer = inputs.finer.get(source.id)
+            published = source if finer is None or source.id in rows_of else finer
+            if published.id in rows_of:
+                panes = of_set(rows_of[published.id], published, stream)
+                is_own = published is source
+                yield key, panes if is_own else panes.coarser(source, source.partials(stream))
+    else:
+        for key, source, stream in wanted:
+            names = row_columns(source, stream)
+            columns = [TIME, BEFORE, *(made.name for made in names.all), *inputs.any_of[key]]
+            table = read(storage, entry, columns)
+            times, before = (single(table.column(name)).to_numpy() for name in (TIME, BEFORE))
+            any_of = inputs.any_of[key]
+            yield key, of_rows(table, times, before, names, source, stream, any_of)
 
 
-def _of_published(table: pa.Table, entry: Entry, source: Source, stream: StreamSchema) -> Panes:
-    if entry["publication"] == PANES:
-        chosen = table.filter(pc.equal(table.column("query"), source.id))
-        return of_set(chosen, source, stream)
-    times, before = (single(table.column(name)).to_numpy() for name in (TIME, BEFORE))
-    return of_rows(table, times, before, row_columns(source, stream), source, stream)
+def rows_by_set(table: pa.Table) -> dict[str, pa.Table]:
+    """The rows of a file of panes by the set that they are of."""
+    names = pc.unique(table.column("query"))
+    if len(names) == 1:
+        return {names[0].as_py(): table}
+    places = pc.index_in(table.column("query"), value_set=names).to_numpy()
+    order = np.argsort(places, kind="stable")
+    bounds = np.searchsorted(places[order], np.arange(len(names) + 1))
+    ordered = table.take(pa.array(order))
+    return {
+        name: ordered.slice(first, end - first)
+        for name, first, end in zip(
+            names.to_pylist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
+        )
+    }
 
 
-def holds(entry: Entry, key: Key, source: Source) -> bool:
-    """Whether a file may hold something of a source."""
+def holds(entry: Entry, key: Key, inputs: Inputs) -> bool:
+    """Whether a file may hold something of what is kept under a key, or of the finer set that serves it."""
     if "source" in entry:
         return tuple(entry["source"]) == key
+    source = inputs.sources[key]
     if entry.get("relation") != source.relation:
         return False
-    is_panes = entry["publication"] == PANES
-    return is_panes == (key[0] == "panes") and source.id in entry["sets"]
+    if (entry["publication"] == PANES) != (key[0] == "panes"):
+        return False
+    finer = inputs.finer.get(source.id) if key[0] == "panes" else None
+    names = {*inputs.published_as[key], *([finer.id] if finer is not None else ())}
+    return not names.isdisjoint(entry["sets"])
 
 
-def _read(storage: Storage, entry: Entry) -> pa.Table:
+def read(storage: Storage, entry: Entry, columns: list[str] | None = None) -> pa.Table:
     try:
-        return storage.read_table(entry["name"])
+        return storage.read_table(entry["name"], columns)
     except FileNotFoundError as error:
         raise CheckpointError("DAMAGED", path=entry["name"], detail="it is missing") from error
 
@@ -93,7 +122,7 @@ def needed(entries: Iterable[Entry], inputs: Inputs, horizons: Mapping[Key, int]
         entry
         for entry in entries
         if any(
-            holds(entry, key, source) and _last_end(entry, source) > horizons[key]
+            holds(entry, key, inputs) and _last_end(entry, source) > horizons[key]
             for key, source in inputs.sources.items()
         )
     ]

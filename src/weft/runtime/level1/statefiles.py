@@ -1,8 +1,10 @@
 """State files: an append-only log of fragments.
 
 Every step adds files, each written by Spark tasks for one node of one plan version. No file is changed
-later. A file is deleted when no open window can need it. Many small files of a node and version are
-compacted into one; the change of the manifest is part of a commit.
+later. A file is deleted when no open window can need it. Many files of a node and version that are of
+about the same size are compacted into one, so that a fragment is written again only when its file has
+grown by a factor; the change of the manifest is part of a commit. Few rows are compacted by the kernel,
+sooner than a Spark job could begin. `tiles` says how a file is ordered.
 """
 
 from __future__ import annotations
@@ -11,47 +13,53 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.nodes.implied import carried
 from weft.algebra.plan import Node
+from weft.kernel.fragments.derive import Parent
 from weft.kernel.fragments.state import (
     BUCKET,
     FRAGMENT_END,
     ROW_COUNT,
+    columns_of,
     key_column,
     signature_column,
 )
 from weft.kernel.windows.program import Program
-from weft.kernel.windows.weave import needed_horizon
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1.combining import combine_sql
+from weft.runtime.level1.fragments import BUCKETS
+from weft.runtime.level1.tiles import ALL_TIMES, Extract, StateFile, write_tiles
 
-MOST_FILES = 64
-"""How many files a node and version may have before they are compacted."""
+MOST_FILES = 32
+"""How many files of about the same size a node and version may have before they are compacted."""
+_MERGED_HERE = 500_000
+"""Up to this many fragments are compacted by the kernel."""
+_FILE_ROWS = 1_000_000
+"""How many fragments Spark writes into one file when it compacts, so that files expire one by one."""
+_GROUP_BYTES = 1 << 20
+"""The size of a row group that Spark writes."""
 
 
-def write(
-    frame: DataFrame, log: StreamLog, folder: str, node: Node, version: int, lanes: int | None
-) -> list[Entry]:
-    """Write fragments from Spark tasks and describe the files. With `lanes`, each lane has its own."""
+def write(frame: DataFrame, log: StreamLog, folder: str, node: Node, version: int) -> list[Entry]:
+    """Write fragments from Spark tasks, in the order of time, and describe the files."""
     target = f"{log.folder('state')}/{folder}"
-    writer = frame.write.mode("errorifexists")
-    if lanes:
-        frame = frame.withColumn("lane", F.col(BUCKET) % lanes).repartition(lanes, "lane")
-        writer = frame.write.mode("errorifexists").partitionBy("lane")
+    writer = frame.sortWithinPartitions(FRAGMENT_END).write.mode("errorifexists")
+    writer = writer.option("parquet.block.size", _GROUP_BYTES)
     writer.parquet(log.storage.spark_path(target))
     return [
         entry
-        for name, lane in _data_files(log, target)
-        if (entry := describe(log, name, node.id, version, lane))["rows"]
+        for name in _data_files(log, target)
+        if (entry := describe(log, name, node.id, version))["rows"]
     ]
 
 
-def describe(log: StreamLog, name: str, node: str, version: int, lane: int | None = None) -> Entry:
+def describe(log: StreamLog, name: str, node: str, version: int) -> Entry:
     """The manifest entry of a state file."""
     storage = log.storage
     metadata = pq.ParquetFile(storage.path(name), filesystem=storage.filesystem).metadata
@@ -66,7 +74,6 @@ def describe(log: StreamLog, name: str, node: str, version: int, lane: int | Non
         **storage.settled(name),
         "node": node,
         "version": version,
-        "lane": lane,
         "rows": metadata.num_rows,
         "min_end": min(lows, default=None),
         "max_end": max(highs, default=None),
@@ -76,9 +83,8 @@ def describe(log: StreamLog, name: str, node: str, version: int, lane: int | Non
 def horizons(program: Program, watermark: int, previous: dict[str, int]) -> dict[str, int]:
     """By node, the time up to which no open window needs its fragments. This time never falls."""
     return {
-        name: max(needed_horizon(queries, watermark), previous.get(name, -(1 << 62)))
-        for name, queries in program.readers.items()
-        if queries
+        name: max(windows.horizon(watermark), previous.get(name, -(1 << 62)))
+        for name, windows in program.windows.items()
     }
 
 
@@ -94,11 +100,21 @@ def live(entries: Iterable[Entry], needed: dict[str, int]) -> tuple[list[Entry],
 
 
 def due_for_compaction(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Lists of files that should become one file; each list is of one node, version and lane."""
+    """Lists of files that should become one file; each list is of one node and version, and of files
+    of about the same size."""
     by_origin: dict[tuple[Any, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
-        by_origin[entry["node"], entry["version"], entry["lane"]].append(entry)
+        by_origin[entry["node"], entry["version"], _tier(entry["rows"])].append(entry)
     return [files for files in by_origin.values() if len(files) > MOST_FILES]
+
+
+def _tier(rows: int) -> int:
+    """The class of sizes that a file belongs to; sizes of a class are within a factor of eight.
+
+    >>> [_tier(rows) for rows in (1, 20_000, 40_000, 1_000_000)]
+    [0, 0, 1, 2]
+    """
+    return max(rows.bit_length() - 13, 0) // 3
 
 
 def compacted(
@@ -122,38 +138,54 @@ def compacted(
 def compact(
     spark: SparkSession, log: StreamLog, folder: str, files: Sequence[Entry], horizon: int
 ) -> list[Entry]:
-    """One file in place of many. Spark combines equal fragments and leaves out expired ones."""
+    """One file in place of many, or a few for many rows. Equal fragments are combined, and expired
+    ones left out."""
     version, name = files[0]["version"], files[0]["node"]
     node = log.plan(version).node_by_id[name]
+    target = f"{log.folder('state')}/{folder}"
+    rows = sum(entry["rows"] for entry in files)
+    fragments = _here(log, files, node, horizon) if rows <= _MERGED_HERE else None
+    if fragments is not None:
+        if fragments.num_rows:
+            write_tiles(log.storage, f"{target}/part.parquet", fragments)
+    else:
+        frame = _by_spark(spark, log, files, node, horizon)
+        parts = -(-rows // _FILE_ROWS)
+        frame = frame.coalesce(1) if parts == 1 else frame.repartitionByRange(parts, FRAGMENT_END)
+        return write(frame, log, folder, node, version)
+    return [
+        entry
+        for path in _data_files(log, target)
+        if (entry := describe(log, path, name, version))["rows"]
+    ]
+
+
+def _here(log: StreamLog, files: Sequence[Entry], node: Node, horizon: int) -> pa.Table | None:
+    """The combined fragments, computed by the kernel; None if it cannot."""
+    columns = columns_of(node)
+    alive = Extract((horizon, ALL_TIMES[1]))
+    tables = [
+        table for entry in files for table in StateFile(log.storage, entry).read(alive, columns)
+    ]
+    if not tables:
+        return pa.table({})
+    parent = Parent(node, tables)
+    return parent.derived(node, BUCKETS) if parent.can_derive(node) else None
+
+
+def _by_spark(
+    spark: SparkSession, log: StreamLog, files: Sequence[Entry], node: Node, horizon: int
+) -> DataFrame:
     paths = [log.storage.spark_path(entry["name"]) for entry in files]
     frame = spark.read.parquet(*paths).where(F.col(FRAGMENT_END) > F.lit(horizon))
     keys = [FRAGMENT_END, *(signature_column(i) for i in range(node.signature.columns))]
     keys += [key_column(i) for i in range(len(node.keys))] + [BUCKET]
     combined = [F.sum(ROW_COUNT).alias(ROW_COUNT)]
     combined += [F.expr(combine_sql(p)).alias(p.name) for p in carried(node)]
-    merged = frame.groupBy(*keys).agg(*combined).coalesce(1)
-    target = f"{log.folder('state')}/{folder}"
-    merged.write.mode("errorifexists").parquet(log.storage.spark_path(target))
-    lane = files[0]["lane"]
-    return [
-        entry
-        for path, _ in _data_files(log, target)
-        if (entry := describe(log, path, name, version, lane))["rows"]
-    ]
+    return frame.groupBy(*keys).agg(*combined)
 
 
-def _data_files(log: StreamLog, target: str) -> list[tuple[str, int | None]]:
-    """The files that Spark wrote into a folder, each with its lane, if it belongs to one."""
+def _data_files(log: StreamLog, target: str) -> list[str]:
+    """The files that were written into a folder."""
     log.storage.settle_folder(target)
-    files: list[tuple[str, int | None]] = []
-    for name in log.storage.names(target):
-        if name.endswith(".parquet"):
-            files.append((f"{target}/{name}", None))
-        elif name.startswith("lane="):
-            lane = int(name[5:])
-            log.storage.settle_folder(f"{target}/{name}")
-            inner = log.storage.names(f"{target}/{name}")
-            files += [
-                (f"{target}/{name}/{file}", lane) for file in inner if file.endswith(".parquet")
-            ]
-    return files
+    return [f"{target}/{name}" for name in log.storage.names(target) if name.endswith(".parquet")]

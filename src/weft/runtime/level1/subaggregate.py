@@ -47,7 +47,6 @@ def subaggregate(
     program: Program,
     before: int,
     cores: int,
-    lanes: int | None,
     tables: Tables,
     *,
     published: bool = False,
@@ -84,7 +83,7 @@ def subaggregate(
         with quiet_sql_errors():
             sources = {source(node) for node in plan.nodes if node.parent is None}
             after_lookups = {of_nodes: after(*of_nodes) for of_nodes in sources}
-            files = write_first(work, log, plan, lanes, from_rows)
+            files = write_first(work, log, plan, from_rows)
         if counting is not None:
             work.counted = _counts_in_fragments(log, files, counting)
         elif observation is not None and plan.nodes:
@@ -123,9 +122,9 @@ class Derived:
     passing_files: tuple[Entry, ...] = ()
 
 
-def derive(work: StepWork, log: StreamLog, plan: SharedPlan, lanes: int | None) -> Derived:
+def derive(work: StepWork, log: StreamLog, plan: SharedPlan) -> Derived:
     """Write the nodes below the first level."""
-    files = [*work.files, *write_below(work, log, plan, lanes, work.files)]
+    files = [*work.files, *write_below(work, log, plan, work.files)]
     passing = {node.id for node in plan.nodes if node.intermediate}
     return Derived(
         tuple(entry for entry in files if entry["node"] not in passing),

@@ -2,7 +2,7 @@
 
 Spark jobs compute the first-level nodes from the batch's rows, side by side. Every other node is
 computed from the files of its parent, and needs no rows. If these files are small, that happens on the
-driver, because a Spark job would cost more than the work. All fragments are written as state files;
+driver, because a Spark job would cost more than the work, wherever the kernel runs. All fragments are written as state files;
 those of intermediates live for this step only.
 """
 
@@ -20,6 +20,7 @@ from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1 import statefiles
 from weft.runtime.level1.fragments import BUCKETS, coarser
+from weft.runtime.level1.tiles import write_tiles
 from weft.runtime.protocol.step import StepWork
 
 _SMALL = 1_500_000
@@ -32,13 +33,12 @@ def write_first(
     work: StepWork,
     log: StreamLog,
     plan: SharedPlan,
-    lanes: int | None,
     from_rows: Callable[[Node], DataFrame],
 ) -> list[Entry]:
     """The files of the first-level nodes; `from_rows` gives the fragments of a node."""
 
     def write(node: Node) -> list[Entry]:
-        return _by_spark(from_rows(node), work, log, plan, node, lanes)
+        return _by_spark(from_rows(node), work, log, plan, node)
 
     first = [node for node in plan.nodes if node.parent is None]
     return [entry for files in side_by_side(write, first) for entry in files]
@@ -48,7 +48,6 @@ def write_below(
     work: StepWork,
     log: StreamLog,
     plan: SharedPlan,
-    lanes: int | None,
     files: Sequence[Entry],
 ) -> list[Entry]:
     """The files of all nodes below the first level. `files` are those of the first level."""
@@ -63,12 +62,12 @@ def write_below(
         above = written[node.parent]
         if not above.files:
             return _Written(node, [])
-        small = None if lanes else above.on_driver(log)
+        small = above.on_driver(log)
         if small is not None and small.can_derive(node):
             entry = _derive(small, node, work, log, plan.version)
             return _Written(node, [entry] if entry["rows"] else [])
         frame = coarser(above.frame(work.spark, log), above.node, node)
-        return _Written(node, _by_spark(frame, work, log, plan, node, lanes))
+        return _Written(node, _by_spark(frame, work, log, plan, node))
 
     for level in _levels(plan.nodes)[1:]:
         written |= {output.node.id: output for output in side_by_side(write, level)}
@@ -82,11 +81,9 @@ def _by_spark(
     log: StreamLog,
     plan: SharedPlan,
     node: Node,
-    lanes: int | None,
 ) -> list[Entry]:
     folder = f"{work.name}-{work.attempt}-{node.id}"
-    file_lanes = None if node.intermediate else lanes
-    return statefiles.write(frame, log, folder, node, plan.version, file_lanes)
+    return statefiles.write(frame, log, folder, node, plan.version)
 
 
 class _Written:
@@ -119,7 +116,7 @@ class _Written:
 
 def _derive(parent: Parent, node: Node, work: StepWork, log: StreamLog, version: int) -> Entry:
     name = f"{log.folder('state')}/{work.name}-{work.attempt}-{node.id}/part.parquet"
-    log.storage.write_table(name, parent.derived(node, BUCKETS))
+    write_tiles(log.storage, name, parent.derived(node, BUCKETS))
     return statefiles.describe(log, name, node.id, version)
 
 

@@ -41,8 +41,10 @@ class DriverComputing:
         new: Sequence[Published],
         from_steps: FromSteps,
         limits: Limits,
+        attempt: str | None = None,
     ) -> NetworkOutcome:
-        """Compute a step."""
+        """Compute a step. `attempt`: under which name its files are written, if not that of the work."""
+        attempt = work.attempt if attempt is None else attempt
         with work.timed("history"):
             state = self._opened(program, intent, last, limits)
         with work.timed("rows"):
@@ -54,11 +56,11 @@ class DriverComputing:
             shown = finished(work.spark, program, outcome)
         if shown.failures:
             raise StepFailed(shown.failures)
-        files = HistoryFiles(self._log, work.name, work.attempt, program, intent.tables)
-        written = [files.joined(join, rows) for join, rows in outcome.joined.items()]
-        written += [files.shown(memory, rows) for memory, rows in shown.shown.items()]
+        files = HistoryFiles(self._log, work.name, attempt, program, intent.tables)
+        with work.timed("write"):
+            written = files.all_of(outcome.joined, shown.shown)
         published = [
-            published_file(self._log, f"{work.name}-{work.attempt}", name, "part-0", tables)
+            published_file(self._log, f"{work.name}-{attempt}", name, "part-0", tables)
             for name, tables in shown.derived.items()
         ]
         state = replace(outcome.state, emitted=shown.emitted)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from weft.algebra.network.bits import Bit, bits_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.sets import NetworkQuery
 from weft.kernel.failure import QueryFailure
 from weft.kernel.network import Limits, Program, program
-from weft.kernel.network.joins.history import sizes
+from weft.kernel.network.joins.history import NEVER, sizes
+from weft.kernel.network.passing import FromSteps
+from weft.kernel.network.rows import Seen
 from weft.runtime.checkpoint.commits import (
     RETAINED,
     STATE,
@@ -24,10 +26,10 @@ from weft.runtime.checkpoint.commits import (
     Entry,
     Intent,
     Staged,
-    editions,
 )
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.network import history
+from weft.runtime.network.backfill import SECTION, Backfill, Consumed, backfill_of
 from weft.runtime.network.driving import DriverComputing
 from weft.runtime.network.editions import Changes, decoded, encoded, first_step, forgotten, noted
 from weft.runtime.network.history import HistoryFiles, Published
@@ -40,7 +42,7 @@ from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NETWORK
 from weft.runtime.network.unseen import EVENTS, Unseen
 from weft.runtime.protocol.engine import Retained
-from weft.runtime.protocol.follower import consumed_steps
+from weft.runtime.protocol.follower import consumed
 from weft.runtime.protocol.step import StepFailed, StepWork
 from weft.runtime.tables import Bits, TableVersions
 
@@ -55,9 +57,13 @@ class _Consumed:
     """What a step consumes: files, by relation the steps at which editions changed, and what the queries
     over derived streams have not seen."""
 
-    files: tuple[Published, ...] = ()
+    published: tuple[Consumed, ...] = ()
     changes: Mapping[str, Changes] = field(default_factory=dict)
     unseen: Unseen = field(default_factory=lambda: Unseen({}))
+
+    @property
+    def files(self) -> tuple[Published, ...]:
+        return tuple(one.file for one in self.published)
 
 
 class NetworkEngine:
@@ -131,28 +137,26 @@ class NetworkEngine:
         return {name: tuple(computed.values()) for name, computed in bits.items()}
 
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
-        files: list[Published] = []
+        published: list[Consumed] = []
         changes = decoded(last.engine["editions"]) if last else {}
         plan = self._log.network(intent.plan_version)
         unseen = Unseen.of(plan, last.engine if last else {}, self._latest_events(last))
-        for relation, position in intent.inputs.items():
-            after = last.inputs.get(relation) if last else None
-            for step in consumed_steps(self._stream_log(relation), after, position, NETWORK):
-                if step["kind"] != "data":
-                    continue
-                edition = editions(step).get(NETWORK)
-                unseen.add(relation, edition, step["max_event_time"])
-                if edition is None:
-                    continue
-                sequence = step["sequence"]
-                changes[relation] = noted(changes.get(relation, ()), [(sequence, edition)])
-                files += [
-                    Published(relation, sequence, entry)
-                    for entry in step["published"]
-                    if entry["publication"] == NETWORK
-                ]
-        self._consumed = _Consumed(tuple(files), changes, unseen)
-        work.counted["rows"] = sum(file.entry["rows"] for file in files)
+        for consumed_step in consumed(intent, last, self._stream_log, NETWORK):
+            step, relation = consumed_step.step, consumed_step.relation
+            if step["kind"] != "data":
+                continue
+            edition = consumed_step.edition(NETWORK)
+            unseen.add(relation, edition, step["max_event_time"])
+            if edition is None:
+                continue
+            sequence = step["sequence"]
+            changes[relation] = noted(changes.get(relation, ()), [(sequence, edition)])
+            published += [
+                Consumed(Published(relation, sequence, entry), edition)
+                for entry in consumed_step.files
+            ]
+        self._consumed = _Consumed(tuple(published), changes, unseen)
+        work.counted["rows"] = sum(one.file.entry["rows"] for one in published)
 
     def _latest_events(self, last: Commit | None) -> dict[str, int]:
         """Event times of streams that were consumed by steps which did not note them."""
@@ -194,35 +198,78 @@ class NetworkEngine:
         sequence: int,
         limits: Limits,
     ) -> NetworkOutcome:
-        compiled, from_steps = self._compiled(plan), self._first_steps(plan)
+        compiled = self._compiled(plan)
+        backfill = backfill_of(self._log.storage, plan, last, self._consumed.published)
+        from_steps = self._from_steps(plan, backfill)
         new = self._consumed.files
         files = StepFiles(last, new, self._tables.entries(intent.tables), intent.tables)
         consumed = [file.retained(intent.watermark_before) for file in new]
         in_lanes = self._in_lanes or files.has_buckets
         every_file = [*files.base, *consumed]
         self._in_lanes = use_lanes(self._lanes.settings, compiled, every_file, in_lanes)
+        early: NetworkOutcome | None = None
+        if backfill.files:
+            with work.timed("backfill"):
+                early = self._backfilled(work, plan, intent, backfill, sequence, from_steps, limits)
+            files = files.with_history(early.history)
         if self._in_lanes:
             self._driver.keep(None)
             computing = LaneComputing(self._lanes, work, self._log, compiled, sequence)
-            return computing.run(files, intent, from_steps, limits)
-        return self._driver.run(work, compiled, intent, last, new, from_steps, limits)
+            outcome = computing.run(files, intent, from_steps, limits)
+        else:
+            outcome = self._driver.run(work, compiled, intent, files.last, new, from_steps, limits)
+        return replace(outcome if early is None else early.then(outcome), backfill=backfill)
+
+    def _backfilled(
+        self,
+        work: StepWork,
+        plan: NetworkPlan,
+        intent: Intent,
+        backfill: Backfill,
+        sequence: int,
+        from_steps: FromSteps,
+        limits: Limits,
+    ) -> NetworkOutcome:
+        """The files of history as new rows of the queries that see them, and of no others."""
+        others = {query.id for query in plan.queries} - set(backfill.added)
+        compiled = program(plan.without(others, plan.version))
+        # History has been admitted, and windows that closed in the meantime are closed.
+        earlier = replace(intent, watermark_before=NEVER, watermark=intent.watermark_before)
+        attempt = f"{work.attempt}-backfill"
+        if not self._in_lanes:
+            driver = DriverComputing(self._log, self._tables)
+            new = backfill.files
+            return driver.run(
+                work, compiled, earlier, None, new, from_steps, limits, attempt=attempt
+            )
+        tables = self._tables.entries(intent.tables)
+        files = StepFiles(None, backfill.files, tables, intent.tables)
+        computing = LaneComputing(
+            self._lanes, work, self._log, compiled, sequence, only=backfill.added, attempt=attempt
+        )
+        outcome = computing.run(files, earlier, from_steps, limits)
+        # The buckets are an index for these queries alone. The step makes one for all.
+        self._log.storage.delete(f"{self._log.folder(BUCKETS)}/{work.name}-{attempt}")
+        return outcome
 
     def _compiled(self, plan: NetworkPlan) -> Program:
         if self._program is None or self._program.version != plan.version:
             self._program = program(plan)
         return self._program
 
-    def _first_steps(self, plan: NetworkPlan) -> dict[str, dict[str, int]]:
-        """By query and relation, the first step whose rows it sees; only where there are older ones."""
-        first_steps: dict[str, dict[str, int]] = {}
+    def _from_steps(self, plan: NetworkPlan, backfill: Backfill) -> FromSteps:
+        """By query and relation, the steps whose rows it sees; only where there are older ones."""
+        from_steps: dict[str, dict[str, Seen]] = {}
         for query in plan.queries:
             for relation in query.relations:
                 changes = self._consumed.changes.get(relation, ())
                 first = first_step(changes, query.id)
-                if changes and (first is None or first > changes[0][0]):
-                    starts = first_steps.setdefault(query.id, {})
-                    starts[relation] = _NEVER if first is None else first
-        return first_steps
+                seen = backfill.steps(query.id, relation, first)
+                if changes and (first is None or first > changes[0][0] or seen is not None):
+                    starts = from_steps.setdefault(query.id, {})
+                    only = _NEVER if first is None else first
+                    starts[relation] = only if seen is None else seen
+        return from_steps
 
     def retain(
         self, work: StepWork, intent: Intent, outcome: NetworkOutcome, last: Commit | None
@@ -254,6 +301,7 @@ class NetworkEngine:
                 "mark": intent.watermark,
                 "latest": None,
                 BUCKETS: dict(outcome.layouts) if self._in_lanes else None,
+                SECTION: outcome.backfill.section(oldest),
                 **self._consumed.unseen.section(self._log.network(intent.plan_version)),
             },
             late=last.late if last else {},

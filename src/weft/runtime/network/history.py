@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from weft.algebra.predicates.slots import column_name
 from weft.errors import CheckpointError
 from weft.kernel.columns.column import column
+from weft.kernel.columns.side_by_side import side_by_side
 from weft.kernel.network import Program, admitted
 from weft.kernel.network.joins.expiry import expiry_of
 from weft.kernel.network.rows import STEP, TIME, ColumnRows
@@ -30,6 +32,8 @@ MOST_FILES = 64
 
 _GROWTH = 3
 """A file is left alone if it has this many times the rows of all smaller ones."""
+_WRITERS = 8
+"""How many files of a step are written at a time."""
 _PIECE = 1 << 16
 """How many rows of a file are in memory at once while files are written together."""
 
@@ -50,6 +54,17 @@ class Published:
     sequence: int
     entry: Entry
 
+    @staticmethod
+    def kept(entry: Entry) -> Published:
+        """A file of history, to be read like one that was published."""
+        return Published(entry["relation"], entry["oldest"][entry["relation"]], entry)
+
+    @property
+    def with_step(self) -> Entry:
+        """The file with the step that its rows came with, unless they say so themselves."""
+        kept = "oldest" in self.entry
+        return self.entry if kept else {**self.entry, "sequence": self.sequence}
+
     def retained(self, watermark_before: int) -> Entry:
         """How a commit names the file as history: joins have admitted the rows above a watermark."""
         return {
@@ -62,11 +77,12 @@ class Published:
 
 
 def delta(storage: Storage, files: Sequence[Published]) -> dict[str, pa.Table]:
-    """The rows of files by relation, with the step they came with."""
+    """The rows of files by relation, with the step they came with; of history, those that joins have
+    admitted."""
     by_relation: dict[str, list[pa.Table]] = {}
     for file in files:
-        entry = {**file.entry, "sequence": file.sequence}
-        by_relation.setdefault(file.relation, []).append(_rows(storage, entry))
+        rows = _admitted_rows(storage, file.with_step)
+        by_relation.setdefault(file.relation, []).append(rows)
     return {relation: _together(tables) for relation, tables in by_relation.items()}
 
 
@@ -230,6 +246,13 @@ class HistoryFiles:
         """Write the hashes of rows that DISTINCT has shown."""
         entry = self._storage.write_table(f"{self._folder}/{memory}.parquet", hashes)
         return {**entry, "distinct": memory}
+
+    def all_of(self, joined: Mapping[str, pa.Table], shown: Mapping[str, pa.Table]) -> list[Entry]:
+        """Write rows of joins, and hashes, several files at a time: for small ones the disk takes longer to
+        make them durable than they take to write."""
+        tasks = [partial(self.joined, join, rows) for join, rows in joined.items()]
+        tasks += [partial(self.shown, memory, hashes) for memory, hashes in shown.items()]
+        return side_by_side(lambda task: task(), tasks, _WRITERS)
 
     def compacted(self, entries: Sequence[Entry], watermark: int) -> list[Entry]:
         """The same history in fewer files, where there are too many. Files with the same columns are

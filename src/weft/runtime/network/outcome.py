@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from weft.algebra.frozen import FrozenMapping
 from weft.kernel.network import State
 from weft.kernel.network.passing import Counters
 from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.network.backfill import Backfill
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,24 @@ class NetworkOutcome:
     """In tasks: all bucket files after the step."""
     layouts: Mapping[str, str] = FrozenMapping()
     """In tasks: what the bucket files of every input hold."""
+    backfill: Backfill = field(default_factory=Backfill)
+    """What queries see of the time before their registration."""
+
+    def then(self, later: NetworkOutcome) -> NetworkOutcome:
+        """The outcome of a step of which this was the first part."""
+        families = {name: list(tables) for name, tables in self.families.items()}
+        for name, tables in later.families.items():
+            families.setdefault(name, []).extend(tables)
+        counters = Counters()
+        for part in (self, later):
+            counters.add(part.counters)
+        return replace(
+            later,
+            families=families,
+            history=(*self.history, *later.history),
+            counters=counters,
+            written=(*self.written, *later.written),
+        )
 
     @property
     def rows(self) -> int:

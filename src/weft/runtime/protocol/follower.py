@@ -19,16 +19,25 @@ A follower that cannot go on across such a gap ends a step at the gap, and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from weft.errors import CheckpointError
-from weft.runtime.checkpoint.commits import Commit, Intent, Position, step_name
+from weft.runtime.checkpoint.commits import (
+    Commit,
+    Edition,
+    Entry,
+    Intent,
+    Position,
+    editions,
+    step_name,
+)
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.spark_checkpoint import check_session
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.protocol.stepper import Origin, Stepper
 from weft.runtime.settings import session_settings
@@ -88,14 +97,56 @@ def consumed_steps(
     return steps
 
 
+@dataclass(frozen=True)
+class Consumed:
+    """A step of an input log that a follower's step consumes."""
+
+    relation: str
+    """The input log."""
+    step: Mapping[str, Any]
+    """As its commit has it."""
+    files: tuple[Entry, ...]
+    """What it has published for the follower."""
+
+    def edition(self, publication: str) -> Edition | None:
+        """For whom it has published."""
+        return editions(self.step).get(publication)
+
+    def require_files(self, storage: Storage) -> None:
+        """Refuse a published file that is gone, before Spark does so in its own words."""
+        for entry in self.files:
+            if not storage.exists(entry["name"]):
+                raise CheckpointError("DAMAGED", path=entry["name"], detail="the file is missing")
+
+
+def consumed(
+    intent: Intent,
+    last: Commit | None,
+    log: Callable[[str], StreamLog],
+    *publications: str,
+) -> Iterator[Consumed]:
+    """All steps of its input logs that a follower's step consumes, with the files of its publications; of the last one
+    of these no step may be missing (`consumed_steps`)."""
+    for relation, position in intent.inputs.items():
+        after = last.inputs.get(relation) if last else None
+        for step in consumed_steps(log(relation), after, position, publications[-1]):
+            files = [e for e in step["published"] if e["publication"] in publications]
+            yield Consumed(relation, step, tuple(files))
+
+
 class Follower:
     """Takes steps over what its input logs have published."""
 
     def __init__(
-        self, stepper: Stepper, inputs: Sequence[InputLog] = (), most_unconsumed: int = 0
+        self,
+        stepper: Stepper,
+        inputs: Sequence[InputLog] = (),
+        most_unconsumed: int = 0,
+        due: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`due`: whether it has something to do though nothing is published."""
         self._stepper, self._inputs = stepper, tuple(inputs)
-        self._most_unconsumed = most_unconsumed
+        self._most_unconsumed, self._due = most_unconsumed, due
 
     def add_input(self, source: InputLog) -> None:
         """Follow one more log. A step under way goes on with those it began with."""
@@ -144,8 +195,10 @@ class Follower:
 
     @property
     def behind(self) -> bool:
-        """Whether there is something to consume."""
-        return not self.resting and any(self._new_position(source) for source in self._in_use)
+        """Whether there is something to consume, or to do without."""
+        if self.resting:
+            return False
+        return any(self._new_position(source) for source in self._in_use) or self._due()
 
     @property
     def waiting(self) -> bool:

@@ -333,8 +333,7 @@ class Stepper:
         )
         reach("before_commit")
         with work.timed("commit"):
-            self._lease.check()
-            self.log.put_commit(commit, self.last)
+            self._lease.guarded(lambda: self.log.put_commit(commit, self.last))
         reach("after_commit")
         self.last = commit
         self._committed_at = time.perf_counter()

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 from pyspark.errors import PySparkException
@@ -22,7 +23,7 @@ from weft.algebra.joinagg.sources import source_of
 from weft.algebra.network.bounds import NEVER, warning
 from weft.algebra.network.derived import DerivedQuery, published_join
 from weft.algebra.network.query import JoinQuery
-from weft.algebra.network.sets import NetworkQuery
+from weft.algebra.network.sets import NetworkQuery, backfilled
 from weft.algebra.numbered import source_name
 from weft.algebra.plan import query_columns, query_tables
 from weft.algebra.query import Field, Query, StreamSchema
@@ -70,6 +71,10 @@ class _Running:
     """By derived stream: the join that is published for all queries over it."""
     idle: tuple[str, ...]
     """The ids of the live queries that do not run."""
+
+    @cached_property
+    def backfilled(self) -> tuple[NetworkQuery, ...]:
+        return tuple(query for query in self.joins if query.backfill)
 
 
 @dataclass(frozen=True)
@@ -143,12 +148,22 @@ class Registry:
         """In the block, queries are bound by the same settings of the session."""
         return self._sessions.one()
 
-    def bind(self, name: str, sql: str, query_id: str, emit: str | None = None) -> Bound:
-        """Bind a query, or raise `SqlError`. `emit` is for aggregation joins: full or changes."""
+    def bind(
+        self,
+        name: str,
+        sql: str,
+        query_id: str,
+        emit: str | None = None,
+        *,
+        backfill: bool = False,
+    ) -> Bound:
+        """Bind a query, or raise `SqlError`. `emit` is for aggregation joins: full or changes; `backfill` for
+        filters and joins."""
         try:
             session = self._sessions.now()
             templates = self._templates_for(session)
-            by_template = templates.bound(name, sql, query_id) if emit is None else None
+            plain = emit is None and not backfill
+            by_template = templates.bound(name, sql, query_id) if plain else None
             if by_template is not None:
                 return by_template
             with quiet_sql_errors():
@@ -167,6 +182,8 @@ class Registry:
                 )
                 if isinstance(bound, AggregationJoin) and fixed_inputs(bound) is None:
                     raise SqlError("UNSUPPORTED", detail=_NO_PLAN)
+                if backfill:
+                    bound = backfilled(bound)
                 if isinstance(bound, Fallback):
                     self._check_fallback(bound)
         except WeftError as error:
@@ -184,6 +201,10 @@ class Registry:
         templates = Templates(inputs, asked, session.ansi, session.double_quoted_names)
         self._kept_templates = _BoundWith(sources, tables, session, templates)
         return templates
+
+    def bind_record(self, record: QueryRecord) -> Bound:
+        """Bind a query as it was registered."""
+        return self.bind(record.name, record.sql, record.id, record.emit, backfill=record.backfill)
 
     def warning(self, bound: Query | NetworkQuery | AggregationJoin) -> str:
         """What a user should know of a shared query; empty if there is nothing."""
@@ -218,7 +239,7 @@ class Registry:
             if bound is None:
                 statuses = {live.change: live.status for live in self.live()}
                 if statuses.get(record.change) != REJECTED:
-                    self.bind(record.name, record.sql, record.id, record.emit)
+                    self.bind_record(record)
                 continue
             for name in _relations(bound):
                 if name not in self.sources and name not in self.tables:
@@ -245,7 +266,7 @@ class Registry:
         if record.status == REJECTED:
             return None
         try:
-            bound = self.bind(record.name, record.sql, record.id, record.emit)
+            bound = self.bind_record(record)
         except WeftError as error:
             if error.error_class not in ("UNKNOWN_STREAM", "SESSION_SETTING"):
                 self._live.set_status(record.change, REJECTED, str(error))
@@ -311,6 +332,11 @@ class Registry:
     def derived(self) -> tuple[str, ...]:
         """The derived streams that queries read."""
         return tuple(self._running().derived)
+
+    @property
+    def backfilled(self) -> tuple[NetworkQuery, ...]:
+        """The filters and joins that see what history held when they were added."""
+        return self._running().backfilled
 
     def aggregations(self) -> tuple[AggregationJoin, ...]:
         """The aggregation joins."""

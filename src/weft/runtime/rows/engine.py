@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic
 
-from weft.errors import CheckpointError
 from weft.runtime.checkpoint.commits import RETAINED, Commit, Entry, Intent, Staged
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.protocol.engine import Engine, OutcomeT, Retained
-from weft.runtime.protocol.follower import consumed_steps, last_gap
+from weft.runtime.protocol.follower import consumed, last_gap
+from weft.runtime.protocol.preparing import Preparing
 from weft.runtime.protocol.step import StepWork
 from weft.runtime.rows.numbering import MOST_FILES, PENDING, Numbering
 from weft.runtime.settings import Settings
@@ -47,35 +46,25 @@ class Numbered:
     counted: Mapping[str, int] = field(default_factory=dict)
 
 
-class RowsEngine(Generic[OutcomeT]):
+class RowsEngine(Preparing[OutcomeT]):
     """Numbers rows, and lets an engine of windows run on them."""
 
     def __init__(
         self, windows: Engine[OutcomeT], numbering: Numbering, log: StreamLog, stream: StreamLog
     ) -> None:
-        self._windows, self._numbering, self._log, self._stream = windows, numbering, log, stream
+        super().__init__(windows)
+        self._numbering, self._log, self._stream = numbering, log, stream
         self._numbered = Numbered()
 
-    @property
-    def where(self) -> str:
-        return self._windows.where
-
-    def may_overlap(self, work: StepWork) -> bool:
-        """A follower gains nothing: its input is files, which it need not read early."""
-        return False
-
     def serves(self, head: Commit | Staged) -> bool:
-        return self._windows.serves(head) and not self._interrupted(head)
-
-    def outgrown(self, head: Commit | Staged, last: Commit | None) -> bool:
-        return self._windows.outgrown(head, last)
+        return self._inner.serves(head) and not self._interrupted(head)
 
     def new_plan(self, work: StepWork, last: Commit | None) -> int:
         """A plan for the registered queries; one without queries if the step ends at a gap."""
         if last is not None and self._interrupted(last):
             queries = [query.id for query in self._log.plan(last.plan_version).queries]
-            return self._windows.replanned(queries, last.plan_version, last)
-        return self._windows.new_plan(work, last)
+            return self._inner.replanned(queries, last.plan_version, last)
+        return self._inner.new_plan(work, last)
 
     def _interrupted(self, head: Commit | Staged) -> bool:
         """Whether there is state, and the stream has stopped publishing since. State and rows after a
@@ -85,20 +74,11 @@ class RowsEngine(Generic[OutcomeT]):
         consumed = head.inputs.get(self._stream.stream)
         return last_gap(self._stream, ROWS, consumed) is not None
 
-    def replanned(self, failures: Sequence[str], version: int, last: Commit | None) -> int:
-        return self._windows.replanned(failures, version, last)
-
-    def left_out(self, failures: Sequence[str], version: int) -> int:
-        return self._windows.left_out(failures, version)
-
-    def tables(self, version: int) -> dict[str, str]:
-        return {}
-
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         """Number the rows that the watermark has passed, and let the engine of windows read them."""
         with work.timed("numbering"):
             self._number(work, intent, last)
-        self._windows.read(work, self._by_number(intent), last)
+        self._inner.read(work, self._by_number(intent), last)
         work.counted |= self._numbered.counted
 
     def _number(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
@@ -122,29 +102,21 @@ class RowsEngine(Generic[OutcomeT]):
     def _published(self, intent: Intent, last: Commit | None) -> tuple[list[Entry], dict[str, int]]:
         """The files that the step consumes, and what their steps counted. If the stream stopped
         publishing in between, nothing waits from before, and only what came after counts."""
-        name = self._stream.stream
-        after = last.inputs.get(name) if last else None
         files: list[Entry] = []
         counted = {"late_rows": 0, "null_times": 0}
-        for step in consumed_steps(self._stream, after, intent.inputs[name], ROWS):
+        for consumed_step in consumed(intent, last, lambda _: self._stream, ROWS):
+            step = consumed_step.step
             if step["kind"] != "data":
                 continue
             if ROWS not in step["publications"]:
                 files = []
                 counted = dict.fromkeys(counted, 0)
                 continue
-            for entry in step["published"]:
-                if entry["publication"] == ROWS:
-                    self._require(entry)
-                    files.append(entry)
+            consumed_step.require_files(self._stream.storage)
+            files += consumed_step.files
             for measure in counted:
                 counted[measure] += int(step["counted"].get(measure) or 0)
         return files, counted
-
-    def _require(self, entry: Entry) -> None:
-        """Refuse a published file that is gone, before Spark does so in its own words."""
-        if not self._stream.storage.exists(entry["name"]):
-            raise CheckpointError("DAMAGED", path=entry["name"], detail="the file is missing")
 
     def _waiting(
         self, work: StepWork, files: Sequence[Entry], now: int, numbered: Numbered
@@ -170,14 +142,14 @@ class RowsEngine(Generic[OutcomeT]):
     def compute(
         self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
     ) -> OutcomeT:
-        return self._windows.compute(work, self._by_number(intent), last, sequence)
+        return self._inner.compute(work, self._by_number(intent), last, sequence)
 
     def retain(
         self, work: StepWork, intent: Intent, outcome: OutcomeT, last: Commit | None
     ) -> Retained:
         """What the windows retain, the waiting rows, and how many rows have a number. A late row is in
         no window, so it counts once for every query."""
-        retained = self._windows.retain(work, self._by_number(intent), outcome, last)
+        retained = self._inner.retain(work, self._by_number(intent), outcome, last)
         numbered = self._numbered
         if not self._log.plan(intent.plan_version).queries:  # all have failed in `compute`
             numbered = replace(numbered, waiting=(), compacted=())
@@ -197,7 +169,7 @@ class RowsEngine(Generic[OutcomeT]):
         )
 
     def committed(self, work: StepWork, intent: Intent, outcome: OutcomeT, commit: Commit) -> None:
-        self._windows.committed(work, self._by_number(intent), outcome, commit)
+        self._inner.committed(work, self._by_number(intent), outcome, commit)
         self._numbering.remove_numbered()
         self._numbering.remove_compacted(commit.live.get(PENDING, ()))
 

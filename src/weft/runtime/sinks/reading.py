@@ -87,7 +87,7 @@ def read_steadily(read: Callable[[], _Read]) -> _Read:
 
 def _check_size(storage: Storage, entry: Entry) -> None:
     """Refuse a file that is not as long as it was written, before Spark reads it."""
-    info = storage.filesystem.get_file_info(storage.path(entry["name"]))
+    info = storage.info(entry["name"])
     if info.type == fs.FileType.NotFound:
         raise FileNotFoundError(2, "a result file is missing", storage.path(entry["name"]))
     if info.size != entry["size"]:

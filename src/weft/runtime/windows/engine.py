@@ -24,6 +24,7 @@ from weft.runtime.checkpoint.commits import STATE, Commit, Entry, Intent, Staged
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1 import statefiles
 from weft.runtime.level1.subaggregate import Derived, derive, subaggregate
+from weft.runtime.level1.tiles import StateFile
 from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.planning.versions import updated_versions
@@ -34,6 +35,7 @@ from weft.runtime.sinks.delivery import Sink
 from weft.runtime.tables import Bits, TableVersions
 from weft.runtime.windows.openstate import OpenState
 from weft.runtime.windows.panes import publish_panes
+from weft.runtime.windows.placement import Placement, placed
 from weft.runtime.windows.projection import project
 from weft.runtime.windows.totals import late_after, totals_after
 from weft.runtime.windows.weaving import WindowOutcome, use_lanes, weave_here, weave_in_lanes
@@ -65,6 +67,7 @@ class WindowsEngine:
         self._open: OpenState | None = None
         self._open_version = 0
         self._program: Program | None = None
+        self._placement: tuple[int, Placement] | None = None
         self._in_lanes = given.settings.kernel == "lanes"
 
     @property
@@ -112,7 +115,6 @@ class WindowsEngine:
         if work.rows is None:
             return
         program = self._compiled(self._log.plan(intent.plan_version))
-        lanes = self._lanes if self._in_lanes else None
         before = intent.watermark_before
 
         def table(name: str) -> DataFrame:
@@ -125,7 +127,6 @@ class WindowsEngine:
                 program,
                 before,
                 self._lanes,
-                lanes,
                 table,
                 published=bool(intent.publications),
             )
@@ -155,7 +156,7 @@ class WindowsEngine:
         if not work.files:
             return Derived()
         with work.timed("tree"):
-            derived = derive(work, self._log, plan, self._lanes if self._in_lanes else None)
+            derived = derive(work, self._log, plan)
         work.scratch = derived
         return derived
 
@@ -178,7 +179,16 @@ class WindowsEngine:
         if self._in_lanes:
             self._open = None
             outcome = weave_in_lanes(
-                work, self._log, program, step, files, derived, self._lanes, self._sink, sequence
+                work,
+                self._log,
+                program,
+                step,
+                files,
+                derived,
+                self._placed(program),
+                self._settings.lane_cap_bytes,
+                self._sink,
+                sequence,
             )
         else:
             opened = self._opened(program, files)
@@ -196,10 +206,18 @@ class WindowsEngine:
         """The open fragments in memory. They are loaded again for another plan version, which may need
         partials that the last one did not keep."""
         if self._open is None or self._open_version != program.plan.version:
-            opened, rows = OpenState().read(self._log, files)
+            stored = [StateFile(self._log.storage, entry) for entry in files]
+            opened, rows = OpenState().read(self._log, stored)
             self._open = opened.with_rows(program, rows)
             self._open_version = program.plan.version
         return self._open
+
+    def _placed(self, program: Program) -> Placement:
+        """What each lane computes; it changes with the plan."""
+        version = program.plan.version
+        if self._placement is None or self._placement[0] != version:
+            self._placement = (version, placed(program, self._lanes))
+        return self._placement[1]
 
     def retain(
         self, work: StepWork, intent: Intent, outcome: WindowOutcome, last: Commit | None

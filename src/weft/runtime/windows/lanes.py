@@ -1,35 +1,49 @@
 """The kernel in Spark tasks, one per lane.
 
-A lane owns a share of the key buckets. Its task reads the lane's open fragments from the state files,
-runs the same kernel as the driver, writes result files, and returns only their manifest entries. The
-state does not pass through the driver.
+A lane computes the units that are placed on it: groups of the program, each for some key buckets. Its task
+reads the fragments that due windows of these need from the state files, runs the same kernel as the driver,
+writes result files, and returns only their manifest entries. The state does not pass through the driver. A
+lane that would hold too many fragments at once takes its buckets in portions.
+
+The names of a task's files have its attempt in them: a task that runs twice, because it was lost or slow,
+never writes what another attempt has written. The files of the attempt whose outputs Spark returns count.
 """
 
 from __future__ import annotations
 
 import json
+import time
+import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from weft.errors import RunError
 from weft.kernel.failure import QueryFailure
 from weft.kernel.windows.program import Program, Shape, compile_program
-from weft.kernel.windows.weave import Step, counted_operations, late, weave
+from weft.kernel.windows.weave import Step, Woven, late, weave
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.level1.fragments import BUCKETS
+from weft.runtime.level1.tiles import Extract, Span, StateFile
 from weft.runtime.sinks.store import ResultStore
 from weft.runtime.tasks import Output, run_tasks
-from weft.runtime.windows.openstate import Lane, OpenState
+from weft.runtime.windows.memory import bytes_in_memory
+from weft.runtime.windows.openstate import OpenState
+from weft.runtime.windows.placement import Share
+from weft.runtime.windows.spans import due_spans, late_spans
 
 
 @dataclass(frozen=True)
 class LaneWork:
-    """What every lane of a step needs to know. Lanes differ only in their index."""
+    """What every lane of a step needs to know. Lanes differ only in their number."""
 
     checkpoint: str
     stream: str
@@ -39,7 +53,9 @@ class LaneWork:
     before: int
     now: int
     ansi: bool
-    lanes: int
+    shares: Sequence[Sequence[Share]]
+    """For each lane, what is placed on it."""
+    cap_bytes: int
     step: str
     batch: int
     attempt: str
@@ -51,32 +67,37 @@ class LaneWork:
 class LaneOutcome:
     """The outcomes of all lanes of a step together."""
 
-    results: list[Entry]
-    unfinished: list[tuple[Shape, pa.Table]]
-    failures: dict[str, QueryFailure]
-    late: dict[str, int]
-    operations: dict[str, int]
+    results: list[Entry] = field(default_factory=list)
+    unfinished: list[tuple[Shape, pa.Table]] = field(default_factory=list)
+    failures: dict[str, QueryFailure] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    operations: int = 0
+    seconds: dict[int, float] = field(default_factory=dict)
+    """How long each lane took."""
 
 
 def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
     """Run a step's kernel in tasks."""
+    lanes = len(work.shares)
 
     def lost() -> RunError:
         size = sum(entry["size"] for entry in (*work.files, *work.new_files))
         megabytes = round(size / 1e6)
-        return RunError("LANE_LOST", stream=work.stream, megabytes=megabytes, lanes=work.lanes)
+        return RunError("LANE_LOST", stream=work.stream, megabytes=megabytes, lanes=lanes)
 
-    outcome = LaneOutcome([], [], {}, {}, {})
+    outcome = LaneOutcome()
     log = StreamLog(Storage(work.checkpoint), work.stream)
-    for kind, body in run_tasks(spark, _run_task, json.dumps(asdict(work)), work.lanes, lost):
+    for kind, body in run_tasks(spark, _run_task, json.dumps(asdict(work)), lanes, lost):
         if kind == "result":
             outcome.results.append(body)
         elif kind == "failure":
             outcome.failures[body["query"]] = QueryFailure(body["class"], body["message"])
-        elif kind in ("late", "operations"):
-            totals = outcome.late if kind == "late" else outcome.operations
+        elif kind == "late":
             for name, count in body.items():
-                totals[name] = totals.get(name, 0) + count
+                outcome.late[name] = outcome.late.get(name, 0) + count
+        elif kind == "lane":
+            outcome.operations += body["operations"]
+            outcome.seconds[body["lane"]] = body["seconds"]
         else:
             _collect_unfinished(log, work, body, outcome)
     return outcome
@@ -93,35 +114,126 @@ def _collect_unfinished(
 
 
 def _run_task(payload: str, number: int) -> Iterator[Output]:
-    work = LaneWork(**json.loads(payload))
-    return _run_lane(work, Lane(number, work.lanes))
+    body = json.loads(payload)
+    shares = [[Share(**share) for share in lane] for lane in body["shares"]]
+    return _Lane(LaneWork(**{**body, "shares": shares}), number).run()
 
 
-def _run_lane(work: LaneWork, lane: Lane) -> Iterator[Output]:
-    log = StreamLog(Storage(work.checkpoint), work.stream)
-    plan = log.plan(work.plan_version)
-    program = compile_program(plan)
-    opened, new = OpenState().read(log, work.new_files, lane)
-    pairs = late(program, new, opened.encoders, work.before)
-    if pairs:
-        yield "late", pairs
-    opened, old = opened.read(log, work.files, lane)
-    state = opened.with_rows(program, old).with_rows(program, new)
-    woven = weave(program, state.states, state.encoders, Step(work.before, work.now, work.ansi))
-    yield "operations", counted_operations(program, new, woven)
-    sink = ResultStore(work.results_root, work.owner)
-    for name, tables in woven.families.items():
-        table = pa.concat_tables(tables).sort_by("query")
-        file = sink.file_name(work.stream, work.step, work.attempt, name, f"-{lane.index}")
-        yield "result", sink.write_file(file, name, work.batch, table)
-    for query, failure in woven.failures.items():
-        body = {"query": query, "class": failure.error_class, "message": failure.message}
-        yield "failure", body
-    for number, (shape, raw) in enumerate(woven.unfinished):
-        name = f"{log.folder('handoff')}/{work.step}-{work.attempt}-{lane.index}-{number}.parquet"
-        log.storage.write_table(name, raw)
-        group, index = _shape_indices(program, shape)
-        yield "unfinished", {"name": name, "group": group, "shape": index}
+def run_here(work: LaneWork, number: int) -> list[Output]:
+    """What a lane gives, computed in this process: for tests and benchmarks."""
+    return list(_Lane(work, number).run())
+
+
+@lru_cache(maxsize=8)
+def _program(
+    checkpoint: str, stream: str, version: int, checksum: int
+) -> tuple[Program, StreamLog]:
+    """A plan's program, and its log. They are kept for the next step that the process runs a lane of."""
+    log = StreamLog(Storage(checkpoint), stream)
+    return compile_program(log.plan(version)), log
+
+
+class _Lane:
+    """One lane of a step."""
+
+    def __init__(self, work: LaneWork, number: int) -> None:
+        self._work, self._number = work, number
+        checksum = StreamLog(Storage(work.checkpoint), work.stream).plan_checksum(work.plan_version)
+        self._program, self._log = _program(
+            work.checkpoint, work.stream, work.plan_version, checksum
+        )
+        self._files = [StateFile(self._log.storage, entry) for entry in work.files]
+        self._new_files = [StateFile(self._log.storage, entry) for entry in work.new_files]
+        self._step = Step(work.before, work.now, work.ansi)
+        self._sink = ResultStore(work.results_root, work.owner)
+        self._name = f"{number}-{_task_attempt()}"
+        self._written = 0
+
+    def run(self) -> Iterator[Output]:
+        started = time.perf_counter()
+        operations = 0
+        for share in self._work.shares[self._number]:
+            program = self._program.only(share.groups)
+            spans = due_spans(program, self._step.before, self._step.now)
+            for buckets in self._portions(spans, share.buckets):
+                pairs, woven = self._woven(program, spans, buckets)
+                if pairs:
+                    yield "late", pairs
+                operations += woven.operations
+                yield from self._outputs(woven)
+        seconds = time.perf_counter() - started
+        yield "lane", {"lane": self._number, "operations": operations, "seconds": seconds}
+
+    def _portions(
+        self, spans: dict[str, Span], buckets: Sequence[int]
+    ) -> Iterator[np.ndarray[Any, np.dtype[np.bool_]]]:
+        """The buckets, marked among all, or several parts of them if they are too much at once."""
+        needed = 0
+        whole = _marked(buckets)
+        for file in (*self._files, *self._new_files):
+            span = spans.get(file.entry["node"])
+            if span is not None:
+                rows = file.rows(Extract(span, whole))
+                share = len(buckets) / BUCKETS
+                needed += round(rows * share * bytes_in_memory(self._log, file.entry))
+        count = min(max(-(-needed // self._work.cap_bytes), 1), len(buckets))
+        for part in range(count):
+            yield _marked(buckets[part::count])
+
+    def _woven(
+        self,
+        program: Program,
+        spans: dict[str, Span],
+        buckets: np.ndarray[Any, np.dtype[np.bool_]],
+    ) -> tuple[dict[str, int], Woven]:
+        """What came too late for some buckets, and their results."""
+
+        def within(spans: dict[str, Span], node: str) -> Extract | None:
+            return Extract(spans[node], buckets) if node in spans else None
+
+        too_late = late_spans(program, self._step.before)
+        opened, tardy = OpenState().read(
+            self._log, self._new_files, lambda node: within(too_late, node)
+        )
+        pairs = late(program, tardy, opened.encoders, self._step.before)
+        opened, rows = OpenState().read(
+            self._log, [*self._files, *self._new_files], lambda node: within(spans, node)
+        )
+        state, due = opened.with_rows(program, rows).due(program, self._step)
+        return pairs, weave(program, due, state.encoders, self._step)
+
+    def _outputs(self, woven: Woven) -> Iterator[Output]:
+        work = self._work
+        for family, tables in woven.families.items():
+            table = pa.concat_tables(tables).sort_by("query")
+            suffix = f"-{self._name}-{self._next()}"
+            file = self._sink.file_name(work.stream, work.step, work.attempt, family, suffix)
+            yield "result", self._sink.write_file(file, family, work.batch, table)
+        for query, failure in woven.failures.items():
+            body = {"query": query, "class": failure.error_class, "message": failure.message}
+            yield "failure", body
+        for shape, raw in woven.unfinished:
+            folder = self._log.folder("handoff")
+            name = f"{folder}/{work.step}-{work.attempt}-{self._name}-{self._next()}.parquet"
+            self._log.storage.write_table(name, raw)
+            group, index = _shape_indices(self._program, shape)
+            yield "unfinished", {"name": name, "group": group, "shape": index}
+
+    def _next(self) -> int:
+        self._written += 1
+        return self._written
+
+
+def _marked(buckets: Sequence[int]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    marked = np.zeros(BUCKETS, bool)
+    marked[list(buckets)] = True
+    return marked
+
+
+def _task_attempt() -> str:
+    """What tells this attempt at a task from all others of the Spark application."""
+    context = TaskContext.get()
+    return uuid.uuid4().hex[:12] if context is None else f"t{context.taskAttemptId()}"
 
 
 def _shape_indices(program: Program, shape: Shape) -> tuple[int, int]:

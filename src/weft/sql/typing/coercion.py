@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from weft.algebra.scalar import Call, Literal, Scalar, Value
+from weft.algebra.scalar import Call, Literal, Ref, Scalar, Value
 from weft.algebra.types import (
     BIGINT,
     BOOLEAN,
@@ -30,6 +30,8 @@ from weft.algebra.types import (
 VOID: Final = "void"
 ARITHMETIC: Final = frozenset({"int", BIGINT, DOUBLE})
 COMPARED: Final = INTEGRAL | FRACTIONAL | {BOOLEAN, STRING, "date", "timestamp"}
+COMPARED_COLUMNS: Final = frozenset({"binary", "timestamp_ntz"})
+"""Types of which the kernel compares columns with columns."""
 _WIDTH: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3}
 DECIMAL_OF: Final = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (20, 0)}
 """Precision and scale of the decimal that Spark makes of an integer."""
@@ -134,6 +136,9 @@ def comparable(left: SqlType, right: SqlType) -> bool:
 def compared_as(left: Typed, right: Typed) -> SqlType | None:
     """The type in which the kernel compares two operands, None if Spark must."""
     assert left.type is not None and right.type is not None
+    if left.type == right.type and left.type in COMPARED_COLUMNS:
+        # Constants of these types have no sets of values.
+        return left.type if isinstance(left.scalar, Ref) and isinstance(right.scalar, Ref) else None
     if left.type == right.type or right.type == VOID:
         return left.type if left.type in COMPARED or decimal_parameters(left.type) else None
     if left.type == VOID:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.optimizer.edges.common_edges import Floats
-from weft.optimizer.windows.search.cover_pool import CoverPool
+from weft.optimizer.edges.cover_pool import CoverPool
 from weft.optimizer.windows.search.merge_sequence import MergeSequence
 from weft.optimizer.windows.search.search_rates import SearchRates
 

@@ -32,9 +32,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.optimizer.edges.workload import Workload
 from weft.optimizer.windows.cost import CostModel
 from weft.optimizer.windows.search.search_rates import FLOAT64_SETS, SearchRates, search_rates
-from weft.optimizer.windows.workload import Workload
 
 _TICK = 2.0**-40
 MOST_KEPT = 4096

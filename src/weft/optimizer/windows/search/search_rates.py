@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from weft.algebra.window import EdgeClass
 from weft.optimizer.edges.common_edges import CommonEdges, Floats
+from weft.optimizer.edges.cover_pool import CoverPool
 from weft.optimizer.edges.edge_bitset import composite_slide, count_edges
 from weft.optimizer.edges.edge_counting import EdgeCounter, OutOfSteps
 from weft.optimizer.edges.edges import without_contained
 from weft.optimizer.edges.slices import base_pane
-from weft.optimizer.windows.search.cover_pool import CoverPool
-from weft.optimizer.windows.workload import Workload
+from weft.optimizer.edges.workload import Workload
 
 _SMALL_PERIOD = 1 << 12
 _STEPS_OF_MULTIPLES = 40_000

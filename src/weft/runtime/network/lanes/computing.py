@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import pyarrow as pa
@@ -77,6 +77,13 @@ class StepFiles:
         """Whether the last step ran in tasks."""
         return self.last is not None and self.last.engine.get(BUCKETS) is not None
 
+    def with_history(self, entries: Sequence[Entry]) -> StepFiles:
+        """With more files of history, which the step itself has written before."""
+        if self.last is None or not entries:
+            return self
+        state = (*self.last.live.get(STATE, ()), *entries)
+        return replace(self, last=replace(self.last, live={**self.last.live, STATE: state}))
+
     @property
     def base(self) -> tuple[Entry, ...]:
         live = self.last.live if self.last else {}
@@ -93,12 +100,19 @@ class LaneComputing:
         log: StreamLog,
         program: Program,
         sequence: int,
+        *,
+        only: Sequence[str] | None = None,
+        attempt: str | None = None,
     ) -> None:
+        """`only`: the queries that the program is for; None: all of the plan. `attempt`: under which name
+        its files are written."""
         self._lanes, self._work, self._log = lanes, work, log
         self._program, self._sequence = program, sequence
+        self._only = None if only is None else tuple(only)
+        self._attempt = work.attempt if attempt is None else attempt
         sink = lanes.sink
         self._store = sink if isinstance(sink, ResultStore) else None
-        self._handoff = f"{log.folder('handoff')}/{work.name}-{work.attempt}"
+        self._handoff = f"{log.folder('handoff')}/{work.name}-{self._attempt}"
         self._target = self._store or ResultStore(f"{log.storage.uri}/{self._handoff}/results")
 
     def run(
@@ -115,9 +129,7 @@ class LaneComputing:
             with self._work.timed("history"):
                 built = step.build(stale, old, files.base, files.tables, again)
             with self._work.timed("kernel"):
-                new = [
-                    (file.relation, {**file.entry, "sequence": file.sequence}) for file in files.new
-                ]
+                new = [(file.relation, file.with_step) for file in files.new]
                 step.advance([*old, *built], new)
             with self._work.timed("projection"):
                 self._project(step, around)
@@ -144,7 +156,7 @@ class LaneComputing:
             checkpoint=self._log.storage.uri,
             log=self._log.stream,
             plan_version=intent.plan_version,
-            queries=None,
+            queries=self._only,
             tasks=self._lanes.count,
             tables=files.tables,
             versions=files.versions,
@@ -156,7 +168,7 @@ class LaneComputing:
             ansi=limits.ansi,
             cap_bytes=self._lanes.settings.lane_cap_bytes,
             step=self._work.name,
-            attempt=self._work.attempt,
+            attempt=self._attempt,
             sequence=self._sequence,
             results_root=self._target.storage.uri,
             owner=self._target.owner,
@@ -174,7 +186,7 @@ class LaneComputing:
 
     def _delete(self, *kinds: str) -> None:
         for kind in kinds:
-            folder = f"{self._work.name}-{self._work.attempt}"
+            folder = f"{self._work.name}-{self._attempt}"
             self._log.storage.delete(f"{self._log.folder(kind)}/{folder}")
 
     def _project(self, step: LaneStep, around: Surroundings) -> None:

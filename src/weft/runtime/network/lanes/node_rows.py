@@ -17,16 +17,22 @@ BUCKETS = "buckets"
 
 
 class NodeRows:
-    """Writes the rows of one node in one task."""
+    """Writes the rows of one node in one task. `suffix` tells its files from those of all other tasks, and of
+    other attempts at this one."""
 
     def __init__(
-        self, stage: Stage, log: StreamLog, program: Program, node: PhysicalNode, task: int
+        self,
+        stage: Stage,
+        log: StreamLog,
+        program: Program,
+        node: PhysicalNode,
+        task: int,
+        suffix: str,
     ) -> None:
         around, storage = stage.around, log.storage
         self._program, self._node, self._versions = program, node, around.versions
         entries = [entry for entry in node.inputs if input_key(entry) in stage.writes]
         buffer = around.piece_bytes // (len(entries) + 1)
-        suffix = f"{stage.number}-{task}"
         self._inputs = [
             InputWriter(
                 PieceFiles(storage, _name(log, BUCKETS, around.folder, key, suffix), buffer),

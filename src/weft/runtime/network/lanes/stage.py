@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from weft.kernel.network import Limits
+from weft.kernel.network.passing import FromSteps
 from weft.runtime.checkpoint.commits import Entry
 
 Kind = Literal["rows", "joins", "distinct"]
@@ -31,7 +32,7 @@ class Surroundings:
     """The versions of the tables."""
     watermark_before: int
     watermark: int
-    from_steps: Mapping[str, Mapping[str, int]]
+    from_steps: FromSteps
     most_matches: int
     most_candidates: int
     ansi: bool

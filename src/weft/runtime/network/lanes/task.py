@@ -36,7 +36,7 @@ from weft.runtime.network.lanes.node_rows import NodeRows
 from weft.runtime.network.lanes.results import MEMORY, ShownRows
 from weft.runtime.network.lanes.stage import Stage, decoded
 from weft.runtime.tables import absent_bits
-from weft.runtime.tasks import Output
+from weft.runtime.tasks import Output, task_attempt
 
 _LARGE_HASHES = 1 << 16
 """How many hashes are compared with new ones at once."""
@@ -76,7 +76,7 @@ class Task:
             around.queries,
         )
         self._range = Range.share(number, around.tasks)
-        self._suffix = f"{stage.number}-{number}"
+        self._suffix = f"{stage.number}-{number}-{task_attempt()}"
         self._shown = ShownRows(around, self._log, self._suffix)
         self._passage = Passage(self._program, around.from_steps, around.limits, emits=stage.emits)
         self._outputs: list[Output] = []
@@ -110,7 +110,7 @@ class Task:
             self._outputs += rows.close()
 
     def _rows_of(self, node: PhysicalNode) -> NodeRows:
-        return NodeRows(self._stage, self._log, self._program, node, self._number)
+        return NodeRows(self._stage, self._log, self._program, node, self._number, self._suffix)
 
     def _read(self, node: PhysicalNode, table: pa.Table, rows: NodeRows) -> None:
         if node.join is not None:

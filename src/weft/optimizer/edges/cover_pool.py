@@ -47,12 +47,12 @@ class CoverPool:
             held = np.flatnonzero(_holds(classes, times))
             self.points.append(held)
             density[held] += draws / rates[number]
-        self._weights = 1 / density
+        self.weights = 1 / density
         self.samples: list[NDArray[np.int64]] = []
         self.sample_weights: list[Floats] = []
         for number, held in enumerate(self.points):
             sample = held if len(held) <= _SAMPLE else np.sort(random.permutation(held)[:_SAMPLE])
-            weights = self._weights[sample]
+            weights = self.weights[sample]
             self.samples.append(sample)
             # A set's weights add up to its rate, which is known.
             self.sample_weights.append(weights * (rates[number] / weights.sum()))
@@ -62,7 +62,7 @@ class CoverPool:
         covered = np.zeros(self.size, dtype=np.bool_)
         for edge_set in edge_sets:
             covered[self.points[edge_set]] = True
-        return float(self._weights @ covered)
+        return float(self.weights @ covered)
 
 
 def _draw(

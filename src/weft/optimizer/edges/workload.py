@@ -50,6 +50,8 @@ class Workload:
 
     names: Sequence[str]
     edge_set_of: NDArray[np.int64]
+    overlap_of: NDArray[np.float64]
+    """range / slide of each query."""
     edge_sets: tuple[tuple[EdgeClass, ...], ...]
     overlaps: tuple[Fraction, ...]
     result_rate: float
@@ -99,11 +101,17 @@ class Workload:
         return cls(
             names=names,
             edge_set_of=edge_set_of,
+            overlap_of=length / slide,
             edge_sets=tuple(_classes(*row) for row in distinct.T.tolist()),
             overlaps=_overlaps(edge_set_of, distinct.shape[1], length, slide),
             result_rate=float((unit / slide).sum()),
             unit=unit,
         )
+
+    @cached_property
+    def set_rates(self) -> NDArray[np.float64]:
+        """The edge rate of each edge set alone, per unit of time."""
+        return np.array([self.unit * len(classes) / classes[0].slide for classes in self.edge_sets])
 
     @property
     def queries(self) -> int:

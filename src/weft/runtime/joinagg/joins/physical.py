@@ -1,0 +1,153 @@
+"""Physical joins: the inputs and the members of queries that join together, here on the driver (in tasks: `lanes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.row_lifts import row_columns
+from weft.algebra.joinagg.sources import source_of, time_of
+from weft.algebra.query import StreamSchema
+from weft.kernel.columns.operations import Array
+from weft.kernel.failure import QueryFailure
+from weft.kernel.joinagg.entries import Entries
+from weft.kernel.joinagg.lowering import Lifted
+from weft.kernel.joinagg.panes import of_table
+from weft.kernel.joinagg.together import Contained, Member, Remembered, Side, evaluated_together
+from weft.runtime.joinagg.inputs import Use
+from weft.runtime.joinagg.joins.joining import Kept, Ready, joined_together
+
+_AT_ONCE = 256
+"""Instants that are evaluated together."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Queries that join together, with the instants that each of them shows."""
+
+    ready: tuple[Ready, ...]
+    shown: tuple[Array, ...]
+
+    @property
+    def chunks(self) -> list[Array]:
+        """The instants of all, some at once."""
+        of_all = np.unique(np.concatenate(self.shown))
+        return [of_all[i : i + _AT_ONCE] for i in range(0, len(of_all), _AT_ONCE)]
+
+    def members(self, chunk: Array, schemas: Mapping[str, StreamSchema]) -> list[Member]:
+        """The queries at some instants."""
+        selections = zip(*(one.selections for one in self.ready), strict=True)
+        mixed = [slot for slot, names in enumerate(selections) if len(set(names)) > 1]
+        members = []
+        for one, instants in zip(self.ready, self.shown, strict=True):
+            first, beyond = np.searchsorted(instants, [chunk[0], chunk[-1] + 1])
+            own = {slot: name for slot in mixed if (name := one.selections[slot]) is not None}
+            lifts = lifted(one.query, schemas)
+            members.append(Member(one.query, lifts, own, instants[first:beyond]))
+        return members
+
+
+def lifted(query: AggregationJoin, schemas: Mapping[str, StreamSchema]) -> Lifted:
+    """The partials of each of a query's aggregates."""
+    partials = []
+    for aggregate in query.aggregates:
+        of = None if aggregate.slot is None else query.inputs[aggregate.slot]
+        schema = schemas[of.relation] if of is not None and of.window else None
+        partials.append(aggregate.partials(time_of(schema)))
+    return partials
+
+
+class Holding(Protocol):
+    """Who has the entries of inputs."""
+
+    def of(self, uses: Sequence[Use], begin: int) -> Entries: ...
+
+
+class Sides:
+    """The early inputs of a step's joins: equal ones of several joins are one."""
+
+    def __init__(self) -> None:
+        self._early: dict[object, Remembered] = {}
+
+    def early(self, use: Use, begin: int, held: Holding) -> Remembered:
+        name = (use.key, use.window, use.query.step, begin)
+        if name not in self._early:
+            entries = held.of([use], begin)
+            side = Side(entries, True, use.source.partials(use.stream))
+            self._early[name] = Remembered(side)
+        return self._early[name]
+
+
+def sides_of(
+    group: Sequence[Ready], held: Holding, tables: Mapping[str, pa.Table], known: Sides
+) -> list[Contained]:
+    """The inputs of a physical join. `known` are those of other joins over the same entries."""
+    lead = group[0]
+    sides: list[Contained] = []
+    for slot, use in enumerate(lead.uses):
+        source = source_of(lead.query, slot)
+        if use is not None and use.early:
+            sides.append(known.early(use, lead.begins[slot], held))
+            continue
+        if use is not None:
+            uses = [used for one in group if (used := one.uses[slot]) is not None]
+            entries = held.of(uses, lead.begins[slot])
+            partials = tuple(
+                {p.name: p for u in uses for p in u.source.partials(u.stream)}.values()
+            )
+            sides.append(Side(entries, False, partials))
+            continue
+        aggregates = (a for one in group for a in source_of(one.query, slot).aggregates)
+        source = replace(source, aggregates=tuple(dict.fromkeys(aggregates)))
+        entries = of_table(tables[source.relation], row_columns(source, None), source)
+        sides.append(Side(entries, lead.early[slot], source.partials(None), always=True))
+    return sides
+
+
+Results = Iterator[tuple[Group, Array, list[pa.Table | QueryFailure]]]
+"""For chunks of instants of groups: of each query its groups, before HAVING and projection, or why it failed."""
+
+
+class Joins(Protocol):
+    """Where physical joins run."""
+
+    def entries(self, use: Use, begin: int) -> Entries:
+        """The entries of one input: at least which instants they count at."""
+        ...
+
+    def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
+        """The queries in groups that join together."""
+        ...
+
+    def results(self, groups: Sequence[Group]) -> Results:
+        """What each chunk of each group gives, in this order."""
+        ...
+
+
+@dataclass(frozen=True)
+class DriverJoins:
+    """Joins in the driver's memory."""
+
+    kept: Kept
+    schemas: Mapping[str, StreamSchema]
+    tables: Mapping[str, pa.Table]
+    ansi: bool
+
+    def entries(self, use: Use, begin: int) -> Entries:
+        return self.kept.of([use], begin)
+
+    def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
+        return joined_together(ready, self.kept)
+
+    def results(self, groups: Sequence[Group]) -> Results:
+        known = Sides()
+        for group in groups:
+            sides = sides_of(group.ready, self.kept, self.tables, known)
+            for chunk in group.chunks:
+                members = group.members(chunk, self.schemas)
+                yield group, chunk, evaluated_together(members, sides, chunk, ansi=self.ansi)

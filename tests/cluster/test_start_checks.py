@@ -1,0 +1,45 @@
+"""A run refuses workers without weft, and a cluster that nobody runs, when it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.cluster.bare import bare_python
+from tests.review.support import COUNTS, opened, put_rows
+from tests.support.harness import session
+from tests.support.servers import free_port
+
+from weft.cli.project.session import require_cluster
+from weft.errors import RunError
+from weft.runtime.tasks import missing_in_workers
+
+
+def test_workers_without_weft_are_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_rows(tmp_path / "input", 0, [(1, "a", 1)])
+    python = bare_python(tmp_path)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    own = session(spark)
+    with opened(own, tmp_path) as w:
+        w.register("q", COUNTS)
+        with pytest.raises(RunError, match=r"has no package weft.*weft package") as caught:
+            w.start(availableNow=True)
+        assert caught.value.error_class == "WORKERS"
+
+
+def test_no_worker_is_started_where_this_python_runs_them(spark: SparkSession) -> None:
+    jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup())
+    assert missing_in_workers(spark) is None
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup()) == jobs
+
+
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:{port}", "spark://nowhere"])
+def test_a_cluster_that_refuses_connection_is_a_clear_error(master: str) -> None:
+    address = master.format(port=free_port())
+    with pytest.raises(RunError, match="cannot be reached") as caught:
+        require_cluster(address)
+    assert address in str(caught.value)
+    require_cluster("local[2]")

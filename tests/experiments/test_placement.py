@@ -1,0 +1,102 @@
+"""The simulation of the Placement paper: its parameters, and what its figures and claims are made of."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from weft.experiments.placement.claims import claims_and_details
+from weft.experiments.placement.figures import front, node_costs, quality, times, wins
+from weft.experiments.placement.grid import measure
+from weft.experiments.placement.paper import FIGURES
+from weft.experiments.placement.parameters import (
+    FIGURE_3,
+    FULL,
+    PAPER_SECONDS,
+    QUICK,
+    Configuration,
+    configurations,
+)
+from weft.experiments.placement.scale import HOW, scale_chart, scale_data, streams
+from weft.experiments.placement.simulation import READINGS, Experiment
+from weft.experiments.placement.summaries import Costs
+from weft.optimizer.placement.optimizers import OPTIMIZERS, PAPERS
+
+
+@pytest.fixture(scope="module")
+def experiments() -> list[Experiment]:
+    return measure(QUICK, lambda done, total, what: None)
+
+
+def test_table_2_has_256_combinations_of_three_runs() -> None:
+    every = list(configurations())
+    assert len(every) == len(set(every)) == 256 == len(FULL.configurations)
+    assert FULL.seeds == (1, 2, 3)
+    assert FIGURE_3 in every
+    assert set(PAPER_SECONDS) == set(PAPERS) and len(PAPERS) == 13
+
+
+def test_primes_are_primes_and_skew_prefers_long_slides() -> None:
+    slides = {
+        edge_set[0].slide
+        for edge_set in Configuration(500, 4, 10, 50, 0, 10, True).workload(1).edge_sets
+    }
+    assert slides == {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47}
+    skewed = Configuration(500, 4, 10, 50, 1, 10, False).workload(1)
+    sizes = {
+        edge_set[0].slide: len(skewed.members[n]) for n, edge_set in enumerate(skewed.edge_sets)
+    }
+    assert sum(size for slide, size in sizes.items() if slide > 40) > 300
+    assert skewed.overlap_of.min() >= 1 and skewed.overlap_of.max() <= 10
+
+
+def test_every_optimizer_has_an_outcome_under_both_readings(experiments: list[Experiment]) -> None:
+    assert len(experiments) == len(QUICK.configurations) * len(QUICK.seeds)
+    for experiment in experiments:
+        found = {(o.reading, o.optimizer, o.balance) for o in experiment.outcomes}
+        assert {(reading, name) for reading, name, _ in found} >= {
+            (reading, name) for reading in READINGS for name in OPTIMIZERS
+        }
+        balances = {o.balance for o in experiment.outcomes if o.optimizer == "balanced"}
+        assert balances == ({0.0, 0.5, 1.0} if experiment.seed == 1 else {0.5})
+        assert all(o.largest <= o.total and o.seconds > 0 for o in experiment.outcomes)
+
+
+def test_wins_and_quality_are_relative_to_the_thirteen(experiments: list[Experiment]) -> None:
+    costs = Costs(experiments)
+    for reading in READINGS:
+        for metric in ("max", "total"):
+            assert sum(costs.wins(reading, name, metric).best for name in PAPERS) >= 1 - 1e-9
+            for name in PAPERS:
+                mean, deviation = costs.quality(reading, name, metric)
+                assert -1e-9 <= mean <= 1 + 1e-9 and deviation >= 0
+    own = costs.beside("queries", 0.5, "total", "wg-tn")
+    assert len(own) == len(QUICK.configurations)
+
+
+def test_figures_are_json_and_can_be_drawn(experiments: list[Experiment]) -> None:
+    data = {
+        "fig2": quality(QUICK, experiments),
+        "fig3": node_costs(QUICK),
+        "tab3": wins(QUICK, experiments),
+        "tab4": times(QUICK, experiments),
+        "front": front(QUICK, experiments),
+    }
+    assert {*data, "scale"} == set(FIGURES)
+    for figure, found in data.items():
+        drawn = FIGURES[figure].chart(json.loads(json.dumps(found)))
+        assert drawn.to_dict()["title"]["text"] == found["title"]
+    assert len(data["fig3"]["rows"]) == 4 * len(OPTIMIZERS)
+    claims, details = claims_and_details(experiments, data)
+    assert any("80 %" in claim.claim for claim in claims)
+    assert all(claim.verdict for claim in claims)
+    assert details.count("| wg-tn |") == len(READINGS)
+
+
+def test_many_streams_are_planned_in_every_way_with_each_query_once() -> None:
+    data = scale_data(True, lambda done, total, what: None)
+    assert [row["how"] for row in data["rows"]] == list(HOW)
+    assert all(row["placed_once"] and row["seconds"] > 0 for row in data["rows"])
+    assert sum(len(stream.names) for stream in streams(300)) == 300
+    assert scale_chart(json.loads(json.dumps(data))).to_dict()["title"] == data["title"]

@@ -1,0 +1,1 @@
+"""A real server that speaks S3's protocol, from its jars."""
