@@ -3,8 +3,6 @@
 ``windows``, ``mixed`` (with ``scale/``), ``rows``, ``network/`` and ``aggjoin/`` measure weft beside its peers; ``plan`` (with
 ``plan_chart``) and ``quality`` the window optimizers; ``state`` (with ``state_kernel``) what a step costs
 beside much open state; ``bounded``, ``calibrate``, ``statistics`` and ``first_result`` single parts; ``soak/`` a long run.
-``plan_chart``) and ``quality`` the window optimizers; ``state`` (with ``state_kernel``) what a step costs
-beside much open state; ``bounded``, ``calibrate``, ``statistics`` and ``first_result`` single parts; ``soak/`` a long run.
 
 A benchmark measures weft, its peers and the floor in one run, on the same files and the same
 micro-batches, and reports ratios: ratios travel between machines, rates do not. How a rate is taken
