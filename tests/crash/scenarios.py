@@ -111,7 +111,7 @@ SCENARIOS = {
     ),
     "lanes": Scenario(
         {"kernel": "lanes", "lanes": 2},
-        _has("streams/s/state/*/lane=*"),
+        _has("results/*/*~s~*-t*.parquet"),
         batches=3,
     ),
     "compaction": Scenario(

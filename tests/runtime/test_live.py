@@ -146,7 +146,7 @@ class Unbindable(Registry):
         super().__init__(None, catalog)  # type: ignore[arg-type]
         self.binding = threading.Event()
 
-    def bind(self, name: str, sql: str, query_id: str, emit: str | None = None) -> Any:
+    def bind(self, name: str, *registered: object, **options: object) -> Any:
         self.binding.set()
         raise SqlError("PARSE_ERROR", query=name, detail="it is wrong")
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -39,7 +38,7 @@ from weft.runtime.planning.versions import next_plan, updated_versions
 from weft.runtime.sinks.store import ResultStore
 from weft.runtime.windows.lanes import LaneWork, run_here
 from weft.runtime.windows.openstate import OpenState
-from weft.runtime.windows.placement import Unit, largest_first, placed
+from weft.runtime.windows.placement import placed
 
 
 @dataclass(frozen=True)
@@ -242,16 +241,6 @@ def test_in_lanes_whose_number_changes(
     cases: list[tuple[Window, Expression | None]], turns: list[Turn]
 ) -> None:
     run(cases, turns, [True])
-
-
-@given(st.lists(st.floats(0, 10), max_size=40), st.integers(1, 6))
-def test_largest_first_is_balanced(costs: list[float], lanes: int) -> None:
-    """Greedy from the largest on: no lane has more than the average and one unit."""
-    units = [Unit(0, number, cost) for number, cost in enumerate(costs)]
-    loads = np.zeros(lanes)
-    for unit, lane in zip(units, largest_first(units, [1.0] * lanes), strict=True):
-        loads[lane] += unit.cost
-    assert loads.max() <= sum(costs) / lanes + max(costs, default=0.0) + 1e-9
 
 
 def test_every_unit_is_on_one_lane() -> None:

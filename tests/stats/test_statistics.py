@@ -179,7 +179,8 @@ def test_a_catalog_keeps_them_also_one_made_before_there_were_any(tmp_path: Path
     with engine.begin() as connection:
         for later in ("statistics", "weft_catalog"):  # a catalog of version 1 has neither
             connection.execute(sa.text(f"DROP TABLE {later}"))
-        connection.execute(sa.text("ALTER TABLE queries DROP COLUMN emit"))
+        for later in ("emit", "backfill"):
+            connection.execute(sa.text(f"ALTER TABLE queries DROP COLUMN {later}"))
     old.close()
 
     catalog = Catalog(url)

@@ -188,6 +188,16 @@ class SharedPlan:
     def _member_nodes(self) -> dict[tuple[str, str], str]:
         return {(node.base, name): node.id for node in self.nodes for name in node.members}
 
+    @cached_property
+    def kept_reads(self) -> dict[tuple[int, ...], tuple[Query, frozenset[str]]]:
+        """The nodes that queries read, as far as somebody has asked (`algebra.nodes.reads.nodes_read`)."""
+        return {}
+
+    @property
+    def has_member_nodes(self) -> bool:
+        """Whether some nodes are for some queries only."""
+        return bool(self._member_nodes)
+
     def node_of(self, query: Query, base: str, keys: tuple[Expression, ...]) -> str:
         """The id of the node that holds a query's rows by the keys that `base` names."""
         member_node = self._member_nodes.get((base, query.id))

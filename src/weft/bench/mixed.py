@@ -31,6 +31,7 @@ from weft.bench.measuring.session import cores, machine, session
 from weft.bench.measuring.turns import Contender, Say, take_turns
 from weft.bench.peers.floor import floor
 from weft.bench.peers.plain_spark import plain_spark
+from weft.bench.scale.benchmark import scale
 from weft.optimizer.groupby.planner import plan_tree
 from weft.optimizer.groupby.trees.statistics import GroupStatistics
 from weft.optimizer.gtweave import share
@@ -198,6 +199,13 @@ class MixedBench:
             ),
         ]
 
+    def scale(self) -> list[Comparison]:
+        """A hundred thousand mixed queries beside a thousand, over the first three million rows."""
+        stream = self._bids(FEW, self._options.rows_millions).first(3)
+        comparisons, runs = scale(self._spark, stream, self._work, self._say)
+        self.measurements += runs
+        return comparisons
+
     def _fptas_seconds(self) -> float:
         table = flows(epochs=1)
         groups = {
@@ -331,6 +339,7 @@ PARTS: Mapping[str, Callable[[MixedBench], list[Comparison]]] = {
     "overlap": MixedBench.overlap,
     "pairs": MixedBench.pairs,
     "many": MixedBench.many,
+    "scale": MixedBench.scale,
 }
 
 

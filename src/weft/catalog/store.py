@@ -17,6 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from weft.algebra import codec
 from weft.algebra.query import StreamSchema
+from weft.catalog import registrations
 from weft.catalog.database import Database
 from weft.catalog.migrations import check_not_newer, newest, upgrade, version_of
 from weft.catalog.names import check_name
@@ -32,10 +33,21 @@ __all__ = ["ACTIVE", "FALLBACK", "QUARANTINED", "REJECTED", "Catalog", "QueryRec
 
 ACTIVE, FALLBACK, QUARANTINED, REJECTED = "active", "fallback", "quarantined", "rejected"
 
-_ADD_QUERY = sa.insert(_queries)
-_LIVE_NAMED = sa.select(_queries.c.change).where(
-    _queries.c.name == sa.bindparam("name"), _queries.c.dropped.is_(None)
-)
+_RECORD = [
+    _queries.c[name]
+    for name in (
+        "change",
+        "name",
+        "sql",
+        "status",
+        "detail",
+        "complete_from",
+        "late",
+        "emit",
+        "backfill",
+    )
+]
+"""The columns of a record, in its order."""
 _NEXT_REVISION = sa.update(_about).values(revision=_about.c.revision + 1)
 
 
@@ -162,18 +174,16 @@ class Catalog:
         with self._database.writing() as connection:
             self.check_free(name)
             try:
-                key = connection.execute(_ADD_QUERY, row).inserted_primary_key
+                change = registrations.add(connection, row)
             except IntegrityError as error:  # another process was faster
                 raise _taken(name) from error
-            _count_change(connection)
-            assert key is not None
-        return QueryRecord(int(key[0]), name, sql, status, detail, None, 0, emit, backfill)
+        return QueryRecord(change, name, sql, status, detail, None, 0, emit, backfill)
 
     def check_free(self, name: str) -> None:
         """Refuse a name that is malformed or that a live query has."""
         check_name(name, "query")
         with self._database.reading() as connection:
-            if connection.execute(_LIVE_NAMED, {"name": name}).first() is not None:
+            if registrations.is_live(connection, name):
                 raise _taken(name)
 
     def drop_query(self, name: str) -> QueryRecord:
@@ -253,21 +263,11 @@ class Catalog:
             )
 
     def _select(self, *conditions: sa.ColumnElement[bool]) -> Iterator[QueryRecord]:
-        statement = sa.select(_queries).where(*conditions).order_by(_queries.c.change)
+        statement = sa.select(*_RECORD).where(*conditions).order_by(_queries.c.change)
         with self._database.reading() as connection:
             rows = connection.execute(statement).all()
         for row in rows:
-            yield QueryRecord(
-                row.change,
-                row.name,
-                row.sql,
-                row.status,
-                row.detail,
-                row.complete_from,
-                row.late,
-                row.emit,
-                bool(row.backfill),
-            )
+            yield QueryRecord(*row)
 
 
 def _count_change(connection: Connection) -> None:

@@ -18,6 +18,7 @@ NAMES = (
     "bounded",
     "network",
     "state",
+    "aggjoin",
     "soak",
 )
 
@@ -65,6 +66,10 @@ def bench(
         from weft.bench import state
 
         state.main(json=as_json, only=_parts(only, state.PARTS), work=work)
+    elif name == "aggjoin":
+        from weft.bench.aggjoin import benchmark as aggjoin
+
+        aggjoin.main(json=as_json, only=_parts(only, aggjoin.PARTS), work=work)
     elif name == "plan":
         from weft.bench import plan
 

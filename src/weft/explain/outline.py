@@ -5,7 +5,7 @@ Text, JSON and SVG are all written from an `Outline`, so they name the same thin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal as OneOf
@@ -15,9 +15,8 @@ from weft.algebra.network.derived import DerivedQuery
 from weft.algebra.network.lookup import Lookup, tables_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.network.sets import NetworkQuery
-from weft.algebra.nodes.reads import distinct_node, partials, presence
+from weft.algebra.nodes.reads import alike, distinct_node, one_of_each, partials, presence
 from weft.algebra.nodes.selectors import OTHER
-from weft.algebra.partial import Partial
 from weft.algebra.plan import Fragments, Node, SharedPlan
 from weft.algebra.query import Query
 from weft.explain.axis import Axis, axis_of
@@ -318,6 +317,7 @@ def _stream(
     order = {query.id: position for position, query in enumerate(plan.queries)}
     coarse: dict[Fragments, FragmentRate] = {}
     labels = {node.id: f"N{number}" for number, node in enumerate(plan.nodes, nodes + 1)}
+    lifting = _Lifting(plan)
     views = []
     for node in plan.nodes:
         label = labels[node.id]
@@ -335,7 +335,7 @@ def _stream(
                 )
                 node_groups.append(view)
         reading = tuple(sorted(readers[node.id], key=lambda query: order[query.id]))
-        named = _partials(node, reading, plan)
+        named = _partials(node, reading, lifting)
         above = None if node.parent is None else labels[node.parent]
         views.append(
             NodeView(label, node, costs[node.id], named, reading, tuple(node_groups), above)
@@ -370,27 +370,55 @@ def _number(node: Node, predicate: str | None) -> tuple[str | None, str | None]:
     return None, shown
 
 
-def _partials(node: Node, readers: Sequence[Query], plan: SharedPlan) -> tuple[PartialView, ...]:
+@dataclass(frozen=True, slots=True)
+class _Lifted:
+    """A partial that a query needs; `base` is what the node's id begins with, if it is one of a distinct argument."""
+
+    name: str
+    label: str
+    base: str | None
+
+
+class _Lifting:
+    """The partials of a plan's queries, found once for queries that consist of the same objects."""
+
+    def __init__(self, plan: SharedPlan) -> None:
+        self.queries = one_of_each(plan.queries)
+        self._of = {alike(query): _lifted(query, plan) for query in self.queries}
+
+    def of(self, query: Query, node: Node) -> Iterator[_Lifted]:
+        """Those that a query may need of a node."""
+        if query.lookups == node.lookups:
+            for lifted in self._of[alike(query)]:
+                if lifted.base is None or node.intermediate or lifted.base == node.base:
+                    yield lifted
+
+
+def _lifted(query: Query, plan: SharedPlan) -> list[_Lifted]:
+    needed: list[_Lifted] = []
+    for aggregate in query.aggregates:
+        if aggregate.distinct:
+            partial = presence(query, aggregate, plan.stream)
+            label = f"present({_arguments(aggregate, query.lookups)}){_condition(aggregate, query)}"
+            needed.append(_Lifted(partial.name, label, distinct_node(query, aggregate)))
+            continue
+        names = partial_labels(aggregate, query.lookups)
+        for partial, name in zip(partials(query, aggregate, plan.stream), names, strict=True):
+            needed.append(_Lifted(partial.name, name + _condition(aggregate, query), None))
+    return needed
+
+
+def _partials(node: Node, readers: Sequence[Query], lifting: _Lifting) -> tuple[PartialView, ...]:
     labels: dict[str, str] = {}
     users: dict[str, dict[str, None]] = {partial.name: {} for partial in node.partials}
-    reading = {query.id for query in readers}
-    for query in plan.queries:
-        if query.lookups != node.lookups:
-            continue
-        for aggregate in query.aggregates:
-            if aggregate.distinct:
-                if distinct_node(query, aggregate) != node.base and not node.intermediate:
-                    continue
-                lifted: tuple[Partial, ...] = (presence(query, aggregate, plan.stream),)
-                names: tuple[str, ...] = (f"present({_arguments(aggregate, query.lookups)})",)
-            else:
-                lifted = partials(query, aggregate, plan.stream)
-                names = partial_labels(aggregate, query.lookups)
-            for partial, label in zip(lifted, names, strict=True):
-                if partial.name in users:
-                    labels.setdefault(partial.name, label + _condition(aggregate, query))
-                    if query.id in reading:
-                        users[partial.name][query.name] = None
+    for query in lifting.queries:
+        for lifted in lifting.of(query, node):
+            if lifted.name in users:
+                labels.setdefault(lifted.name, lifted.label)
+    for query in readers:
+        for lifted in lifting.of(query, node):
+            if lifted.name in users:
+                users[lifted.name][query.name] = None
     return tuple(
         PartialView(
             p.name, labels.get(p.name, shown_sql(p.lift, node.lookups)), tuple(users[p.name])

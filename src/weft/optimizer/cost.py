@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from weft.algebra.nodes.reads import distinct_node, nodes_read
 from weft.algebra.plan import Fragments, SharedPlan, Sharing, WeaveGroup
@@ -144,10 +144,15 @@ class Cost:
         return self.plain_spark / self.shared if self.shared else 1.0
 
 
+@lru_cache(maxsize=4096)
+def _rate_of(window: Window) -> float:
+    return window_rate([window]).per_second
+
+
 def query_cost(query: Query, rate: float) -> float:
     """A query alone, by equation 1 for each node it would read."""
     distinct = {distinct_node(query, a) for a in query.aggregates if a.distinct}
-    edges = window_rate([query.window]).per_second
+    edges = _rate_of(query.window)
     return (1 + len(distinct)) * (rate + edges * query.window.overlap)
 
 

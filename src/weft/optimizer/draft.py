@@ -12,10 +12,12 @@ from dataclasses import replace
 
 from weft.algebra.nodes.reads import (
     Keys,
+    alike,
     can_match,
     group_keys,
     group_node,
     nodes_of,
+    one_of_each,
     partials_read,
 )
 from weft.algebra.nodes.selectors import selectors
@@ -34,9 +36,14 @@ def drawn(plan: SharedPlan, indexed: bool) -> SharedPlan:
     """The plan with a node for every group-by set: one for all its queries, or, if predicates are
     `indexed`, one for every set of attributes that they select by."""
     by_node: dict[str, list[Query]] = {}
+    own_nodes: dict[tuple[int, ...], str | None] = {}
     for query in plan.queries:
-        if can_match(query):
-            by_node.setdefault(_own_node(query, indexed), []).append(query)
+        key = alike(query)
+        if key not in own_nodes:
+            own_nodes[key] = _own_node(query, indexed) if can_match(query) else None
+        own_node = own_nodes[key]
+        if own_node is not None:
+            by_node.setdefault(own_node, []).append(query)
     active = [query for readers in by_node.values() for query in readers]
     groups = [
         group for node, readers in by_node.items() for group in weave_groups(node, readers, None)
@@ -56,9 +63,15 @@ def drawn_nodes(
 ) -> list[Node]:
     """The nodes of the queries' keys, and those of their distinct arguments."""
     readers: dict[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[Keys, list[Query]]] = {}
+    nodes_of_alike: dict[tuple[int, ...], list[tuple[str, Keys, tuple[str, ...]]]] = {}
     for query in queries:
-        for base, keys in nodes_of(query).items():
-            attributes = selectors(query.predicate, keys) if indexed else ()
+        key = alike(query)
+        if key not in nodes_of_alike:
+            nodes_of_alike[key] = [
+                (base, keys, selectors(query.predicate, keys) if indexed else ())
+                for base, keys in nodes_of(query).items()
+            ]
+        for base, keys, attributes in nodes_of_alike[key]:
             node = (base, attributes, members_of.get(query.id, ()))
             readers.setdefault(node, (keys, []))[1].append(query)
     return [
@@ -77,16 +90,17 @@ def _node(
     indexed: bool,
 ) -> Node:
     partials: dict[str, Partial] = {}
-    for query in readers:
+    different = one_of_each(readers)
+    for query in different:
         for partial in partials_read(query, base, stream):
             partials[partial.name] = partial
-    predicates = distinct_predicates(readers)
+    predicates = distinct_predicates(different)
     return Node(
         id=member_id(base + selected(attributes), members),
         keys=keys,
         group_keys=len(readers[0].keys),
         predicates=predicates,
-        keeps_all_rows=any(query.predicate is None for query in readers),
+        keeps_all_rows=any(query.predicate is None for query in different),
         partials=tuple(partials.values()),
         fragments=slices({query.window for query in readers}),
         members=members,

@@ -10,7 +10,7 @@
    and no window of it cuts a fragment that it reads.
 
 So a plan that satisfies them gives each query its rows, by fragments that its windows are unions of.
-Time: linear in the plan's text, which is small beside the time of the passes.
+Queries that consist of the same objects are checked once. Time: linear in the plan's text.
 """
 
 from __future__ import annotations
@@ -18,11 +18,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from weft.algebra.nodes.reads import can_match, nodes_of, partials_read
+from weft.algebra.nodes.reads import (
+    alike,
+    can_match,
+    nodes_of,
+    nodes_read,
+    one_of_each,
+    partials_read,
+)
 from weft.algebra.plan import Fragments, Node, SharedPlan
 from weft.algebra.query import Query
 from weft.algebra.signature import membership
-from weft.algebra.window import EdgeClass
+from weft.algebra.window import EdgeClass, Window
 
 
 def broken_invariants(plan: SharedPlan) -> Iterator[str]:
@@ -30,9 +37,21 @@ def broken_invariants(plan: SharedPlan) -> Iterator[str]:
     yield from _broken_nodes(plan)
     yield from _broken_groups(plan)
     contents = {node.id: _Contents(node) for node in plan.nodes}
+    nodes_of_alike: dict[tuple[object, ...], list[Node]] = {}
+    ended: set[tuple[str, Window]] = set()
     for query in plan.queries:
-        if can_match(query):
-            yield from _broken_reads(plan, query, contents)
+        key = (*alike(query), query.id if plan.has_member_nodes else "")
+        if key not in nodes_of_alike:
+            names = nodes_read(plan, query)
+            nodes = [plan.node_by_id[name] for name in names if name in plan.node_by_id]
+            nodes_of_alike[key] = nodes
+            if can_match(query):
+                yield from _broken_reads(plan, query, contents)
+        for node in nodes_of_alike[key]:
+            if (node.id, query.window) not in ended:
+                ended.add((node.id, query.window))
+                if not _all_ends(node.fragments, query.window.edge_classes):
+                    yield f"a window of query {query.id} cuts a fragment of node {node.id}"
 
 
 class _Contents:
@@ -80,8 +99,9 @@ def _broken_below(node: Node, parent: Node) -> Iterator[str]:
 
 def _broken_groups(plan: SharedPlan) -> Iterator[str]:
     groups_of = Counter(name for group in plan.groups for name in group.queries)
+    can_match_alike = {alike(query): can_match(query) for query in one_of_each(plan.queries)}
     for query in plan.queries:
-        if groups_of[query.id] != int(can_match(query)):
+        if groups_of[query.id] != int(can_match_alike[alike(query)]):
             yield f"query {query.id} is in {groups_of[query.id]} weave groups"
     for name in groups_of.keys() - plan.query_by_id.keys():
         yield f"a weave group has the unknown query {name}"
@@ -122,8 +142,6 @@ def _broken_reads(
                 yield f"node {name} drops rows of query {query.id}"
         elif query.predicate.sql not in contents[name].predicates:
             yield f"node {name} lacks the predicate of query {query.id}"
-        if not _all_ends(node.fragments, query.window.edge_classes):
-            yield f"a window of query {query.id} cuts a fragment of node {name}"
 
 
 def _all_ends(fragments: Fragments, classes: tuple[EdgeClass, ...]) -> bool:

@@ -21,10 +21,13 @@ from weft.algebra.scalar import Call, Ref
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.columns.column import column, to_arrow
 from weft.kernel.failure import QueryFailure
+from weft.kernel.joinagg import join
 from weft.kernel.joinagg.changes import REMOVED, changed
+from weft.kernel.joinagg.contents import entry_keys
 from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.evaluation import Side, evaluated
 from weft.kernel.joinagg.split import split_of
+from weft.kernel.network.joins.keys import key_values
 
 SLIDING = InputWindow("sliding", 30)
 
@@ -75,6 +78,25 @@ def test_all_plans_equal_duckdb_at_every_instant(
         return  # a sum beyond BIGINT wraps here, and is wide in DuckDB
     for early in itertools.product([False, True], repeat=len(streams)):
         assert results(query, streams, early, INSTANTS) == wanted, early
+
+
+@given(case=cases())
+@settings(max_examples=15)
+def test_keys_whose_hashes_collide_are_compared(
+    case: tuple[AggregationJoin, list[list[Row]]],
+) -> None:
+    query, streams = case
+    early = tuple(slot % 2 == 0 for slot in range(len(streams)))
+
+    def colliding(side: Any, rows: Any, *, ansi: bool) -> tuple[Any, Any]:
+        values, valid = key_values(side, rows, ansi=ansi)
+        return values & 1, valid
+
+    wanted = results(query, streams, early, INSTANTS)
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (entry_keys, join):
+            patched.setattr(module, "key_values", colliding)
+        assert results(query, streams, early, INSTANTS) == wanted
 
 
 @given(cases())

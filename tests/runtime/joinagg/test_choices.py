@@ -50,6 +50,12 @@ def test_many_rows_of_few_keys_are_aggregated_early_and_few_rows_are_not(tmp_pat
     assert plans.plans(joined(HOUR, HOUR)) == ((True, False), None)
 
 
+def test_without_statistics_inputs_are_early(tmp_path: Path) -> None:
+    """Keys are assumed to be as many as there may be, so that a set looks as large as the rows."""
+    minute = InputWindow("sliding", 60 * SECOND)
+    assert choices(tmp_path, {}).plans(joined(minute, minute)) == ((True, True), None)
+
+
 def test_what_may_raise_or_has_sketches_is_early_and_quantiles_make_the_others_late() -> None:
     query = joined(HOUR, HOUR)
     value = Expression("`a`", "bigint", ("a",))

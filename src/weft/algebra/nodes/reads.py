@@ -8,6 +8,7 @@ rows that the query would not reach.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from weft.algebra.aggregate import Aggregate, lift
@@ -55,11 +56,45 @@ def nodes_of(query: Query) -> dict[str, Keys]:
     return nodes
 
 
-def nodes_read(plan: SharedPlan, query: Query) -> set[str]:
+def nodes_read(plan: SharedPlan, query: Query) -> frozenset[str]:
     """The ids of the nodes of a plan that a query reads and that are written."""
+    if plan.has_member_nodes:
+        return _nodes_read(plan, query)
+    key = alike(query)
+    kept = plan.kept_reads.get(key)
+    if kept is None or not reads_alike(kept[0], query):
+        kept = plan.kept_reads[key] = (query, _nodes_read(plan, query))
+    return kept[1]
+
+
+def _nodes_read(plan: SharedPlan, query: Query) -> frozenset[str]:
     if not can_match(query):
-        return set()
-    return {plan.node_of(query, base, keys) for base, keys in nodes_of(query).items()}
+        return frozenset()
+    return frozenset(plan.node_of(query, base, keys) for base, keys in nodes_of(query).items())
+
+
+def alike(query: Query) -> tuple[int, int, int, int]:
+    """Equal for queries that consist of the same objects, apart from their windows and results, and so read the same
+    nodes and partials. Of use while these queries live; queries that were bound by one template have such parts."""
+    return id(query.keys), id(query.predicate), id(query.aggregates), id(query.lookups)
+
+
+def reads_alike(first: Query, second: Query) -> bool:
+    """Whether two queries consist of the same objects, apart from their windows and results."""
+    return (
+        first.keys is second.keys
+        and first.predicate is second.predicate
+        and first.aggregates is second.aggregates
+        and first.lookups is second.lookups
+    )
+
+
+def one_of_each(queries: Iterable[Query]) -> list[Query]:
+    """The queries without those that consist of the same objects as one before, apart from windows and results."""
+    firsts: dict[tuple[int, int, int, int], Query] = {}
+    for query in queries:
+        firsts.setdefault(alike(query), query)
+    return list(firsts.values())
 
 
 def partials(query: Query, aggregate: Aggregate, stream: StreamSchema) -> tuple[Partial, ...]:

@@ -32,7 +32,7 @@ def package(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
-    """Write what the workers of a cluster need: weft, and on request the packages it uses."""
+    """Write what the workers of a cluster need."""
     _check_name(out, ".zip")
     if dependencies is not None:
         _check_name(dependencies, ".tar.gz")

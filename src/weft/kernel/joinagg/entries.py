@@ -14,37 +14,19 @@ Time: O(n log n) for n entries, plus O(log n) for each result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from weft.algebra.partial import COUNT_STAR, Partial
 from weft.kernel.columns import partial_columns
-from weft.kernel.columns.column import Column, concatenated, to_arrow
+from weft.kernel.columns.column import Column, concatenated
 from weft.kernel.columns.combine import Combiner, over_runs, ranges_of_runs
-from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.sorting import ordered
-from weft.kernel.network.rows import ColumnRows
-
-ALWAYS = None
-"""The instants of contents that are the same at every instant."""
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What an input holds at instants: the instant of each entry, its columns (`0.name`), how many rows it
-    stands for, and their partials."""
-
-    instants: Array | None
-    rows: ColumnRows
-    counts: Array
-    partials: Mapping[str, Stored]
-
-    def __len__(self) -> int:
-        return len(self.counts)
+from weft.kernel.joinagg.contents.held import CodedColumns, Contents, EntryRows, Memory
 
 
 @dataclass(frozen=True)
@@ -56,6 +38,8 @@ class Entries:
     columns: Mapping[str, Column]
     counts: Array
     partials: Mapping[str, Stored]
+    found: Memory = field(default_factory=Memory, init=False, compare=False, repr=False)
+    """Codes of columns: contents at different instants share them."""
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -72,45 +56,47 @@ class Entries:
             },
         )
 
-    def counting(self, first: int, last: int) -> Entries:
-        """The entries that count at some instant between two."""
-        inside = (self.first <= last) & (self.last >= first) & (self.first <= self.last)
-        return self if inside.all() else self.take(np.flatnonzero(inside))
+    @property
+    def coded(self) -> CodedColumns:
+        """The columns, with codes for their values."""
+        return self.found.of("coded", lambda: CodedColumns(self.columns, len(self)))
 
     def always(self, merged: Sequence[Partial] | None) -> Contents:
         """The contents of an input that does not change."""
         entries = self if merged is None else self.combined(merged)
-        return Contents(
-            ALWAYS, _rows(entries.columns, len(entries)), entries.counts, entries.partials
-        )
+        every = np.arange(len(entries))
+        return Contents(None, EntryRows(entries.coded, every), entries.counts, entries.partials)
 
     def at(self, instants: Array, merged: Sequence[Partial] | None) -> Contents:
         """The contents at instants, which ascend. `merged` are the partials to combine by key; None: the
         entries stay apart."""
-        if not len(instants):
-            return _copies(self.take(np.zeros(0, np.int64)), np.zeros((2, 0), np.int64), instants)
-        entries = self.counting(int(instants[0]), int(instants[-1]))
+        positions = np.zeros(0, np.int64)
+        if len(instants):
+            first, last = int(instants[0]), int(instants[-1])
+            inside = (self.first <= last) & (self.last >= first) & (self.first <= self.last)
+            positions = np.flatnonzero(inside)
         span = np.stack(
             [
-                np.searchsorted(instants, entries.first, side="left"),
-                np.searchsorted(instants, entries.last, side="right"),
+                np.searchsorted(instants, self.first[positions], side="left"),
+                np.searchsorted(instants, self.last[positions], side="right"),
             ]
         )
         if merged is None:
-            return _copies(entries, span, instants)
-        codes = _codes(entries.columns, len(entries))
-        order = np.lexsort((span[1], span[0], codes))
-        codes, span, entries = codes[order], span[:, order], entries.take(order)
-        same = codes[1:] == codes[:-1]
-        if (span[1, 1:] >= span[1, :-1])[same].all():
-            return _ranges(entries, codes, span, instants, merged)
-        return _merged_copies(entries, codes, span, instants, merged)
+            return _copies(self, positions, span, instants)
+        keys = self.coded.keys[positions]
+        width = len(instants) + 1
+        order, _ = ordered((keys * width + span[0]) * width + span[1])
+        chosen = _Chosen(positions[order], keys[order], span[:, order])
+        same = chosen.keys[1:] == chosen.keys[:-1]
+        if (chosen.span[1, 1:] >= chosen.span[1, :-1])[same].all():
+            return _ranges(self, chosen, instants, merged)
+        return _merged_copies(self, chosen, instants, merged)
 
     def combined(self, partials: Iterable[Partial]) -> Entries:
         """One entry for each key and interval of instants."""
         if not len(self):
             return self
-        codes = _codes(self.columns, len(self))
+        codes = self.coded.keys
         for bounds in (self.first, self.last):
             if (bounds != bounds[0]).any():
                 distinct, which = np.unique(bounds, return_inverse=True)
@@ -146,26 +132,22 @@ class Entries:
         )
 
 
-def _codes(columns: Mapping[str, Column], count: int) -> Array:
-    """An integer for each row, equal for rows with the same key as SQL groups them."""
-    if not columns:
-        return np.zeros(count, np.int64)
-    arrays = [to_arrow(values) for values in columns.values()]
-    codes: Array = KeyEncoder([array.type for array in arrays]).encode(arrays)
-    return codes
+@dataclass(frozen=True)
+class _Chosen:
+    """Positions of entries, sorted by key and first instant, with their keys and the places of their instants."""
+
+    positions: Array
+    keys: Array
+    span: Array
 
 
-def _rows(columns: Mapping[str, Column], count: int) -> ColumnRows:
-    return ColumnRows({f"0.{name}": values for name, values in columns.items()}, count)
-
-
-def _copies(entries: Entries, span: Array, instants: Array) -> Contents:
+def _copies(entries: Entries, positions: Array, span: Array, instants: Array) -> Contents:
     """One entry for each instant at which it counts."""
     owners, places = _expanded(span)
-    copied = entries.take(owners)
-    return Contents(
-        instants[places], _rows(copied.columns, len(copied)), copied.counts, copied.partials
-    )
+    positions = positions[owners]
+    partials = {n: partial_columns.take(s, positions) for n, s in entries.partials.items()}
+    rows = EntryRows(entries.coded, positions)
+    return Contents(instants[places], rows, entries.counts[positions], partials)
 
 
 def _expanded(span: Array) -> tuple[Array, Array]:
@@ -177,40 +159,59 @@ def _expanded(span: Array) -> tuple[Array, Array]:
 
 
 def _merged_copies(
-    entries: Entries, codes: Array, span: Array, instants: Array, merged: Sequence[Partial]
+    entries: Entries, chosen: _Chosen, instants: Array, merged: Sequence[Partial]
 ) -> Contents:
-    owners, places = _expanded(span)
-    order, sorted_codes = ordered(codes[owners] * len(instants) + places)
+    owners, places = _expanded(chosen.span)
+    order, sorted_codes = ordered(chosen.keys[owners] * len(instants) + places)
     low, high = ranges_of_runs(sorted_codes)
-    copied = entries.take(owners[order])
-    columns = {name: values.take(low) for name, values in copied.columns.items()}
-    counts = np.add.reduceat(copied.counts, low) if len(low) else copied.counts
-    partials = {p.name: over_runs(p, copied.partials, low, high) for p in merged}
-    return Contents(instants[places[order][low]], _rows(columns, len(low)), counts, partials)
+    positions = chosen.positions[owners[order]]
+    counts = entries.counts[positions]
+    partials = {
+        p.name: over_runs(
+            p, {p.name: partial_columns.take(entries.partials[p.name], positions)}, low, high
+        )
+        for p in merged
+    }
+    return Contents(
+        instants[places[order][low]],
+        EntryRows(entries.coded, positions[low]),
+        np.add.reduceat(counts, low) if len(low) else counts,
+        partials,
+    )
 
 
 def _ranges(
-    entries: Entries, codes: Array, span: Array, instants: Array, merged: Sequence[Partial]
+    entries: Entries, chosen: _Chosen, instants: Array, merged: Sequence[Partial]
 ) -> Contents:
-    """Entries are sorted by key and first instant, and those of a key leave in the same order."""
-    begins, _ = ranges_of_runs(codes) if len(codes) else (codes, codes)
-    width = len(instants) + 1
-    numbers = np.zeros(len(codes), np.int64)
-    numbers[begins[1:]] = 1
-    numbers = np.cumsum(numbers)
-    wanted = np.arange(len(begins))[:, None] * width + np.arange(len(instants))
-    low = np.searchsorted(numbers * width + span[1], wanted, side="right")
-    high = np.searchsorted(numbers * width + span[0], wanted, side="right")
+    """Entries of a key leave in the order in which they come."""
+    begins, _ = ranges_of_runs(chosen.keys)
+    starts = np.zeros(len(chosen.keys), np.int64)
+    starts[begins[1:]] = 1
+    numbers = np.cumsum(starts)
+    # Of the entries of a key those count at an instant that have come, but for those that have left before.
+    high = begins[:, None] + _until(numbers, chosen.span[0], len(begins), len(instants))
+    low = begins[:, None] + _until(numbers, chosen.span[1], len(begins), len(instants))
     keys, places = np.nonzero(low < high)
     low, high = low[keys, places], high[keys, places]
-    combiner = Combiner({**entries.partials, COUNT_STAR.name: (entries.counts,)})
-    columns = {name: values.take(low) for name, values in entries.columns.items()}
+    columns: dict[str, Stored] = {
+        p.name: partial_columns.take(entries.partials[p.name], chosen.positions) for p in merged
+    }
+    columns[COUNT_STAR.name] = (entries.counts[chosen.positions],)
+    combiner = Combiner(columns)
     return Contents(
         instants[places],
-        _rows(columns, len(low)),
+        EntryRows(entries.coded, chosen.positions[low]),
         combiner.over(COUNT_STAR, low, high)[0],
         {p.name: combiner.over(p, low, high) for p in merged},
     )
+
+
+def _until(keys: Array, places: Array, count: int, instants: int) -> Array:
+    """By key and instant, how many of the key's entries have a place up to the instant."""
+    width = instants + 1
+    at = np.bincount(keys * width + places, minlength=count * width).reshape(count, width)
+    counted: Array = np.cumsum(at[:, :instants], axis=1)
+    return counted
 
 
 def entries_of(

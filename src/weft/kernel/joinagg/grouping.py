@@ -8,7 +8,7 @@ groups together, so memory holds groups, not joined entries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,14 +16,12 @@ import pyarrow as pa
 from weft.algebra.partial import Partial
 from weft.algebra.scalar import Scalar
 from weft.kernel.columns import partial_columns
-from weft.kernel.columns import scalar as scalars
-from weft.kernel.columns.arrow import arrow_type
-from weft.kernel.columns.column import to_arrow
 from weft.kernel.columns.combine import over_runs, ranges_of_runs
-from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.sorting import ordered
+from weft.kernel.joinagg.contents.group_keys import GroupKeys
+from weft.kernel.joinagg.contents.held import Contents
 from weft.kernel.joinagg.join import Joined
 from weft.kernel.joinagg.scaling import counted, scaled
 
@@ -44,34 +42,43 @@ class Groups:
         return Groups(self.instants[chosen], self.codes[chosen], taken)
 
 
-@dataclass
 class Grouping:
     """Collects the groups of blocks. `partials` are those of each aggregate, with the input they are
-    of; None: they count joined rows. `places` says in which order inputs are joined, if not in their own."""
+    of; None: they count joined rows. `instants` are all that are evaluated, in ascending order. `places` says in which
+    order inputs are joined, if not in their own; keys are named by it. Groups that were made elsewhere have no contents here."""
 
-    keys: Sequence[Scalar]
-    partials: Sequence[tuple[Slot, Partial]]
-    ansi: bool
-    places: Mapping[int, int] | None = None
-    _blocks: list[Groups] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        types = [arrow_type(key.type) for key in self.keys]
-        self._encoder = KeyEncoder(types) if types else None
+    def __init__(
+        self,
+        keys: Sequence[Scalar],
+        partials: Sequence[tuple[Slot, Partial]],
+        contents: Sequence[Contents],
+        instants: Array,
+        *,
+        ansi: bool,
+        places: Mapping[int, int] | None = None,
+    ) -> None:
+        self._partials, self._instants, self._places = partials, instants, places
+        self._keys = GroupKeys(keys, contents, ansi=ansi)
+        self._blocks: list[Groups] = []
 
     def add(self, joined: Joined) -> None:
         """Take in a block of joined entries."""
+        if not joined.count:
+            return
         assert joined.instants is not None
-        copies = _Copies(joined)
+        runs = self._runs(self._keys.codes(joined), joined.instants)
+        in_order = joined.only(runs.order)
+        copies = _Copies(in_order)
         columns = {
-            (slot, partial.name): _of_block(self._place(slot), partial, joined, copies)
-            for slot, partial in self.partials
+            (slot, partial.name): runs.combined(
+                partial, _of_block(self._place(slot), partial, in_order, copies)
+            )
+            for slot, partial in self._partials
         }
-        codes = self._codes(joined)
-        self._blocks.append(_grouped(joined.instants, codes, columns, self.partials))
+        self._blocks.append(Groups(joined.instants[runs.first], runs.codes, columns))
 
     def _place(self, slot: Slot) -> Slot:
-        return slot if slot is None or self.places is None else self.places[slot]
+        return slot if slot is None or self._places is None else self._places[slot]
 
     def add_groups(
         self,
@@ -80,28 +87,24 @@ class Grouping:
         partials: Mapping[tuple[Slot, str], Stored],
     ) -> None:
         """Take in groups that were made elsewhere."""
-        count = len(instants)
-        codes = np.zeros(count, np.int64)
-        if self._encoder is not None:
-            codes = self._encoder.encode(keys)
-        self._blocks += [_grouped(instants, codes, partials, self.partials)] if count else []
+        if len(instants):
+            codes = self._keys.codes_of(keys, len(instants))
+            self._blocks.append(self._grouped(instants, codes, partials))
 
-    def _codes(self, joined: Joined) -> Array:
-        if self._encoder is None:
-            return np.zeros(joined.count, np.int64)
-        arrays: dict[str, pa.Array] = {}
+    def _runs(self, codes: Array, instants: Array) -> _Runs:
+        return _Runs(codes, np.searchsorted(self._instants, instants), len(self._instants))
 
-        def column(name: str) -> pa.Array:
-            if name not in arrays:
-                arrays[name] = to_arrow(joined.column(name))
-            return arrays[name]
-
-        return self._encoder.encode(
-            [
-                _typed(scalars.evaluate(key, column, joined.count, ansi=self.ansi), key)
-                for key in self.keys
-            ]
-        )
+    def _grouped(
+        self, instants: Array, codes: Array, columns: Mapping[tuple[Slot, str], Stored]
+    ) -> Groups:
+        runs = self._runs(codes, instants)
+        combined = {
+            (slot, partial.name): runs.combined(
+                partial, partial_columns.take(columns[slot, partial.name], runs.order)
+            )
+            for slot, partial in self._partials
+        }
+        return Groups(instants[runs.first], runs.codes, combined)
 
     def groups(self) -> Groups:
         """All groups so far."""
@@ -109,7 +112,7 @@ class Grouping:
             empty = np.zeros(0, np.int64)
             absent = {
                 (slot, partial.name): partial_columns.absent(partial, 0)
-                for slot, partial in self.partials
+                for slot, partial in self._partials
             }
             return Groups(empty, empty, absent)
         if len(self._blocks) > 1:
@@ -119,67 +122,53 @@ class Grouping:
             }
             instants = np.concatenate([block.instants for block in self._blocks])
             codes = np.concatenate([block.codes for block in self._blocks])
-            self._blocks = [_grouped(instants, codes, columns, self.partials)]
+            self._blocks = [self._grouped(instants, codes, columns)]
         return self._blocks[0]
 
     def key(self, index: int, codes: Array) -> pa.Array:
         """A key column of groups."""
-        assert self._encoder is not None
-        return self._encoder.decode(index, codes)
-
-
-def _typed(values: pa.Array, key: Scalar) -> pa.Array:
-    wanted = arrow_type(key.type)
-    values = values if values.type == wanted else values.cast(wanted)
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        return self._keys.decode(index, codes)
 
 
 class _Copies:
     """How many joined rows an entry of each input stands for, apart from its own."""
 
     def __init__(self, joined: Joined) -> None:
-        self._counts = [
-            contents.counts[positions]
-            for contents, positions in zip(joined.contents, joined.positions, strict=True)
-        ]
-        self._without: dict[Slot, Array] = {}
+        self._joined = joined
+        self._without: dict[Slot, Array | None] = {}
 
-    def without(self, slot: Slot) -> Array:
-        """The product of the counts of all inputs but one."""
+    def without(self, slot: Slot) -> Array | None:
+        """The product of the counts of all inputs but one; None: 1 everywhere."""
         if slot not in self._without:
-            product = np.ones(len(self._counts[0]), np.int64)
-            for other, counts in enumerate(self._counts):
-                if other != slot:
-                    product = counted(product, counts)
+            product: Array | None = None
+            for other, contents in enumerate(self._joined.contents):
+                if other == slot or contents.single:
+                    continue
+                counts = contents.counts[self._joined.positions[other]]
+                product = counts if product is None else counted(product, counts)
             self._without[slot] = product
         return self._without[slot]
 
 
 def _of_block(slot: Slot, partial: Partial, joined: Joined, copies: _Copies) -> Stored:
+    factors = copies.without(slot)
     if slot is None:
-        return (copies.without(None),)
+        return (np.ones(joined.count, np.int64) if factors is None else factors,)
     stored = joined.contents[slot].partials[partial.name]
     taken = partial_columns.take(stored, joined.positions[slot])
-    return scaled(partial, taken, copies.without(slot))
+    return taken if factors is None else scaled(partial, taken, factors)
 
 
-def _grouped(
-    instants: Array,
-    codes: Array,
-    columns: Mapping[tuple[Slot, str], Stored],
-    partials: Sequence[tuple[Slot, Partial]],
-) -> Groups:
-    distinct, places = np.unique(instants, return_inverse=True)
-    order, sorted_groups = ordered(codes * len(distinct) + places.reshape(-1))
-    low, high = ranges_of_runs(sorted_groups)
-    first = order[low]
-    combined = {
-        (slot, partial.name): over_runs(
-            partial,
-            {partial.name: partial_columns.take(columns[slot, partial.name], order)},
-            low,
-            high,
-        )
-        for slot, partial in partials
-    }
-    return Groups(instants[first], codes[first], combined)
+class _Runs:
+    """Joined entries in the order of their groups and instants."""
+
+    def __init__(self, codes: Array, places: Array, instants: int) -> None:
+        self.order, groups = ordered(codes * instants + places)
+        self._low, self._high = ranges_of_runs(groups)
+        self.first = self.order[self._low]
+        """An entry of each group."""
+        self.codes: Array = groups[self._low] // instants
+
+    def combined(self, partial: Partial, in_order: Stored) -> Stored:
+        """The partial of every group, of what entries have in this order."""
+        return over_runs(partial, {partial.name: in_order}, self._low, self._high)

@@ -20,7 +20,8 @@ from weft.algebra.predicates.slots import column_name, plain_name, slot_of
 from weft.kernel.columns.column import Column
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.sorting import ordered
-from weft.kernel.joinagg.entries import Contents
+from weft.kernel.joinagg.contents.entry_keys import EntryKeys, keys_of
+from weft.kernel.joinagg.contents.held import Contents
 from weft.kernel.network.conditions import Compiler, Conditions, Evaluation
 from weft.kernel.network.joins.keys import Key, KeySide, equalities, equality_key, key_values
 
@@ -30,11 +31,18 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class JoinStep:
-    """How the next input is joined to those before it."""
+    """How the next input is joined to those before it. `of_key` are the tests that say what equal keys are, `tests` all others."""
 
     key: Key
     conditions: Conditions
+    of_key: tuple[int, ...]
     tests: tuple[int, ...]
+
+    @property
+    def left_slot(self) -> int | None:
+        """The input that the left side of the key reads; None if it is not one alone."""
+        slots = {slot_of(name) for name in self.key.left.names}
+        return slots.pop() if len(slots) == 1 else None
 
 
 def join_steps(predicates: PredicateSet, inputs: int) -> tuple[JoinStep, ...]:
@@ -48,10 +56,11 @@ def _join_step(predicates: PredicateSet, slot: int) -> JoinStep:
         for predicate in predicates.predicates
         if slot in predicate.slots and len(predicate.slots) > 1 and max(predicate.slots) == slot
     )
-    compiler = Compiler()
-    numbers = compiler.numbers(tested)
     key = equality_key(equalities(PredicateSet(tested), slot), slot)
-    return JoinStep(key, compiler.compiled(), numbers)
+    compiler = Compiler()
+    of_key = compiler.numbers(key.predicates)
+    others = compiler.numbers(p for p in tested if p not in key.predicates)
+    return JoinStep(key, compiler.compiled(), of_key, others)
 
 
 class Joined:
@@ -89,58 +98,132 @@ class _Side:
     """An input, sorted by key and instant, to be searched."""
 
     def __init__(self, contents: Contents, key: KeySide, *, ansi: bool) -> None:
-        values, valid = key_values(key, contents.rows, ansi=ansi)
-        entries = np.arange(len(contents)) if valid is None else np.flatnonzero(valid)
+        self.keys = keys_of(contents, key, ansi=ansi)
+        entries = self.keys.entries
         self.instants = None if contents.instants is None else np.unique(contents.instants[entries])
-        self.values, codes = np.unique(values[entries], return_inverse=True)
-        codes = codes.reshape(-1)
+        codes = self.keys.codes[entries]
+        width = 1
         if contents.instants is not None and self.instants is not None:
+            width = max(len(self.instants), 1)
             places = np.searchsorted(self.instants, contents.instants[entries])
-            codes = codes * len(self.instants) + places
-        order, self.codes = ordered(codes)
+            codes = codes * width + places
+        order, sorted_codes = ordered(codes)
         self.entries = entries[order]
+        self._starts = np.searchsorted(
+            sorted_codes, np.arange(len(self.keys.values) * width + 1), side="left"
+        )
 
-    def ranges(self, values: Array, instants: Array | None) -> tuple[Array, Array, Array]:
+    def places(self, values: Array, valid: Array | None) -> Array:
+        """The number of each value among those of this side; -1 where it is none of them."""
+        known = self.keys.values
+        places = np.searchsorted(known, values)
+        if not len(known):
+            return np.full(len(values), -1, np.int64)
+        matching = known[np.minimum(places, len(known) - 1)] == values
+        if valid is not None:
+            matching &= valid
+        return np.where(matching, places, -1)
+
+    def ranges(self, places: Array, instants: Array | None) -> tuple[Array, Array, Array]:
         """The probing entries that may have partners, and the range of each one's partners."""
-        places = np.searchsorted(self.values, values)
-        inside = np.minimum(places, max(len(self.values) - 1, 0))
-        matching = np.zeros(len(values), bool)
-        if len(self.values):
-            matching = self.values[inside] == values
-        codes = inside
-        if self.instants is not None and instants is not None:
-            at = np.searchsorted(self.instants, instants)
-            near = np.minimum(at, max(len(self.instants) - 1, 0))
-            if len(self.instants):
-                matching &= self.instants[near] == instants
-            codes = codes * max(len(self.instants), 1) + near
+        matching = places >= 0
+        if self.instants is None:
+            probes = np.flatnonzero(matching)
+            first = places[probes]
+            return probes, self._starts[first], self._starts[first + 1]
+        width = max(len(self.instants), 1)
+        if instants is None:
+            probes = np.flatnonzero(matching)
+            first = places[probes] * width
+            return probes, self._starts[first], self._starts[first + width]
+        near = np.searchsorted(self.instants, instants)
+        if len(self.instants):
+            near = np.minimum(near, width - 1)
+            matching &= self.instants[near] == instants
         probes = np.flatnonzero(matching)
-        if self.instants is not None and instants is None:
-            first = np.searchsorted(self.codes, codes[probes] * len(self.instants), side="left")
-            beyond = np.searchsorted(
-                self.codes, (codes[probes] + 1) * len(self.instants), side="left"
-            )
-        else:
-            first = np.searchsorted(self.codes, codes[probes], side="left")
-            beyond = np.searchsorted(self.codes, codes[probes], side="right")
-        return probes, first, beyond
+        first = places[probes] * width + near[probes]
+        return probes, self._starts[first], self._starts[first + 1]
+
+
+def _side(contents: Contents, key: KeySide, *, ansi: bool) -> _Side:
+    return contents.found.of(("side", key, ansi), lambda: _Side(contents, key, ansi=ansi))
+
+
+class _Probes:
+    """How the inputs joined so far search the next one.
+
+    Where the key reads one input, its entries look up their places once, and not every joined row again. Where moreover all entries
+    with one hash have the same key, on either side, one pair of each hash is tested in place of all candidates."""
+
+    def __init__(
+        self, contents: Sequence[Contents], step: JoinStep, side: _Side, number: int, *, ansi: bool
+    ) -> None:
+        self._step, self._side, self._ansi = step, side, ansi
+        self._slot = step.left_slot
+        self._places: Array | None = None
+        self.tests = (*step.of_key, *step.tests)
+        if self._slot is None:
+            return
+        keys = keys_of(contents[self._slot], step.key.left, ansi=ansi)
+        by_value = side.places(keys.values, None)
+        if keys.pure and side.keys.pure:
+            by_value = self._tested(contents, keys, by_value, number)
+            self.tests = step.tests
+        by_code = np.append(by_value, -1)
+        self._places = by_code[keys.codes]
+
+    def _tested(
+        self, contents: Sequence[Contents], keys: EntryKeys, places: Array, number: int
+    ) -> Array:
+        """The places of values whose keys are really equal, by one pair of each."""
+        assert self._slot is not None
+        meeting = np.flatnonzero(places >= 0)
+        unread = np.zeros(len(meeting), np.int64)
+        positions = [unread] * (number + 1)
+        positions[self._slot] = keys.examples[meeting]
+        positions[number] = self._side.keys.examples[places[meeting]]
+        pairs = Joined(contents, positions, None)
+        evaluation = Evaluation(self._step.conditions, pairs, ansi=self._ansi)
+        passing = evaluation.filtered(self._step.of_key)
+        tested = np.full(len(places), -1, np.int64)
+        equal = meeting if passing is None else meeting[passing]
+        tested[equal] = places[equal]
+        return tested
+
+    def places(self, left: Joined) -> Array:
+        if self._places is not None:
+            assert self._slot is not None
+            return self._places[left.positions[self._slot]]
+        values, valid = key_values(self._step.key.left, left, ansi=self._ansi)
+        return self._side.places(values, valid)
 
 
 def joined(
     contents: Sequence[Contents], steps: Sequence[JoinStep], *, ansi: bool, block: int = BLOCK
 ) -> Iterator[Joined]:
     """The joined entries of all inputs, block by block."""
+    if not all(len(one) for one in contents):
+        return
     sides = [
-        _Side(right, step.key.right, ansi=ansi)
+        _side(right, step.key.right, ansi=ansi)
         for right, step in zip(contents[1:], steps, strict=True)
+    ]
+    probes = [
+        _Probes(contents, step, side, number + 1, ansi=ansi)
+        for number, (step, side) in enumerate(zip(steps, sides, strict=True))
     ]
     every = np.arange(len(contents[0]))
     start = Joined(contents, [every], contents[0].instants)
-    yield from _carried(start, sides, steps, ansi, block)
+    yield from _carried(start, sides, probes, steps, ansi, block)
 
 
 def _carried(
-    left: Joined, sides: Sequence[_Side], steps: Sequence[JoinStep], ansi: bool, block: int
+    left: Joined,
+    sides: Sequence[_Side],
+    searches: Sequence[_Probes],
+    steps: Sequence[JoinStep],
+    ansi: bool,
+    block: int,
 ) -> Iterator[Joined]:
     """A block through the joins that remain."""
     if not left.count:
@@ -149,20 +232,19 @@ def _carried(
     if done == len(steps):
         yield left
         return
-    step, side = steps[done], sides[done]
-    values, valid = key_values(step.key.left, left, ansi=ansi)
-    keyed = left if valid is None else left.only(np.flatnonzero(valid))
-    values = values if valid is None else values[valid]
-    probes, first, beyond = side.ranges(values, keyed.instants)
+    step, side, search = steps[done], sides[done], searches[done]
+    probes, first, beyond = side.ranges(search.places(left), left.instants)
     for chosen, entries in _blocks(probes, first, beyond, block):
-        positions = [known[chosen] for known in keyed.positions]
+        positions = [known[chosen] for known in left.positions]
         right = side.entries[entries]
-        instants = None if keyed.instants is None else keyed.instants[chosen]
+        instants = None if left.instants is None else left.instants[chosen]
         if instants is None and (own_instants := left.contents[done + 1].instants) is not None:
             instants = own_instants[right]
         candidates = Joined(left.contents, [*positions, right], instants)
-        passing = Evaluation(step.conditions, candidates, ansi=ansi).filtered(step.tests)
-        yield from _carried(candidates.only(passing), sides, steps, ansi, block)
+        if search.tests:
+            passing = Evaluation(step.conditions, candidates, ansi=ansi).filtered(search.tests)
+            candidates = candidates.only(passing)
+        yield from _carried(candidates, sides, searches, steps, ansi, block)
 
 
 def _blocks(

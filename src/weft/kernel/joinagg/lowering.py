@@ -89,8 +89,10 @@ def of_tables(
 ) -> Grouping:
     """The groups of all parts."""
     partials = needed(query, lifted)
-    grouping = Grouping(query.keys, partials, ansi)
-    for table in tables:
+    at = [single(table.column(AT)).to_numpy() for table in tables]
+    instants = np.unique(np.concatenate([np.zeros(0, np.int64), *at]))
+    grouping = Grouping(query.keys, partials, (), instants, ansi=ansi)
+    for table, of_table in zip(tables, at, strict=True):
         keys = [single(table.column(f"k{index}")) for index in range(len(query.keys))]
         stored = {
             (slot, partial.name): partial_columns.unpacked(
@@ -98,7 +100,7 @@ def of_tables(
             )
             for slot, partial in partials
         }
-        grouping.add_groups(single(table.column(AT)).to_numpy(), keys, stored)
+        grouping.add_groups(of_table, keys, stored)
     return grouping
 
 

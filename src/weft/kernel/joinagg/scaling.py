@@ -24,6 +24,8 @@ SCALABLE: Final = UNCHANGED | {"add", "add_wide", "add_decimal", "add_float", "m
 
 _TWO_32 = 1 << 32
 _FEW = 1 << 31
+_MOST = 1 << 62
+"""What a count of joined rows is below."""
 
 
 def scaled(partial: Partial, stored: Stored, copies: Array) -> Stored:
@@ -53,10 +55,12 @@ def counted(counts: Array, copies: Array) -> Array:
     >>> counted(np.array([2, 3]), np.array([5, 1])).tolist()
     [10, 3]
     """
-    with np.errstate(over="ignore"):
-        if (np.abs(counts.astype(np.float64)) * copies.astype(np.float64) >= 2.0**62).any():
-            raise QueryFailure("ARITHMETIC_OVERFLOW", "a count of joined rows is too large")
-        product: Array = counts * copies
+    largest = max(abs(int(counts.max(initial=0))), abs(int(counts.min(initial=0))))
+    if largest * int(copies.max(initial=0)) >= _MOST:
+        with np.errstate(over="ignore"):
+            if (np.abs(counts.astype(np.float64)) * copies.astype(np.float64) >= _MOST).any():
+                raise QueryFailure("ARITHMETIC_OVERFLOW", "a count of joined rows is too large")
+    product: Array = counts * copies
     return product
 
 

@@ -23,7 +23,8 @@ from weft.algebra.predicates.slots import column_name, moved
 from weft.kernel.columns.column import Column
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import NeedsSpark, QueryFailure
-from weft.kernel.joinagg.entries import Contents, Entries
+from weft.kernel.joinagg.contents.held import Contents
+from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.grouping import Grouping
 from weft.kernel.joinagg.join import BLOCK, Joined, join_steps, joined
 from weft.kernel.joinagg.lowering import lowered, needed, to_table
@@ -57,7 +58,7 @@ class Contained(Protocol):
 
 
 class Remembered:
-    """An input that several joins read: its contents at the same instants are made once."""
+    """An input that several joins read: its contents at the same instants are made once, with all that is found out about them."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
@@ -137,7 +138,7 @@ def _grouped(
     order = _order(common, contents)
     places = {slot: place for place, slot in enumerate(order)}
     ordered = [contents[slot] for slot in order]
-    running = [_Running(member, common, places, ordered, ansi) for member in members]
+    running = [_Running(member, common, places, ordered, instants, ansi) for member in members]
     steps = join_steps(common.moved(places), len(order))
     for part in joined(ordered, steps, ansi=ansi, block=block):
         for one in running:
@@ -164,6 +165,7 @@ class _Running:
         common: PredicateSet,
         places: Mapping[int, int],
         contents: Sequence[Contents],
+        instants: Array,
         ansi: bool,
     ) -> None:
         self._member, self._ansi = member, ansi
@@ -171,8 +173,10 @@ class _Running:
         self._grouping = Grouping(
             [moved(key, places) for key in query.keys],
             needed(query, member.partials),
-            ansi,
-            places,
+            contents,
+            instants,
+            ansi=ansi,
+            places=places,
         )
         own = [p for p in query.predicates.predicates if p not in common.predicates]
         self._tests = _Tests([p.moved(places) for p in own if len(p.slots) > 1])

@@ -8,8 +8,8 @@ things are paid for. Of an instant, with w rows in the window of an input, r of 
     join     PROBED·Σ c + JOINED·(Π c · Π 1/d)       contents c = k if early, w if late; d join values of each pair of inputs
 
 Rows of a table cost nothing to bring; merging them is paid once for each step. The constants are microseconds on a core of the machine that
-weft was developed on: those of the kernel were measured with 200,000 entries and eight instants at once, AGGREGATED is level 1's rate
-with a warm scan, ROW and ENTRY are estimates of what writing, reading and loading costs. Only their ratios matter.
+weft was developed on. COPIED and JOINED are fitted at points drawn at random (`weft bench aggjoin --only fit`); of MERGED and PROBED the fit finds nothing beside
+them, so they are small. AGGREGATED is level 1's rate with a warm scan, ROW and ENTRY are estimates of what writing, reading and loading costs. Only their ratios matter.
 
 Time: O(m²) for a plan.
 """
@@ -30,11 +30,11 @@ ROW = 0.25
 """A row published, read again and lifted."""
 ENTRY = 0.5
 """An entry of a pane published and read again."""
-MERGED = 0.05
+MERGED = 0.01
 """An entry of a pane merged by key."""
-COPIED = 0.04
+COPIED = 0.06
 """A row of a late input at an instant."""
-PROBED = 0.25
+PROBED = 0.01
 """An entry sorted or searched in a join."""
 JOINED = 0.16
 """A joined entry tested, scaled and grouped."""

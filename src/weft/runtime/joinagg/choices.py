@@ -117,10 +117,19 @@ class Choices:
         wanted, fixed = self._settings.early, fixed_inputs(query)
         assert fixed is not None, "registration refuses queries without a plan"
         if wanted == "auto":
-            return choose_plan(load_of(query, self._statistics), fixed).best.plan
+            return self._cheapest(query, fixed)
         inputs = len(query.inputs)
         bits = (wanted == "all",) * inputs if isinstance(wanted, str) else tuple(wanted)
         return nearest((bits + (True,) * inputs)[:inputs], fixed)
+
+    def _cheapest(self, query: AggregationJoin, fixed: Fixed) -> Plan:
+        """By what is known the cheapest plan. While groups are assumed, as many as there may be, all inputs are early unless that clearly costs
+        more: a set is never larger than the rows, and may be much smaller."""
+        load = load_of(query, self._statistics)
+        best, early = choose_plan(load, fixed).best, nearest((True,) * len(fixed), fixed)
+        if self._measured(query) or best.cost < _WORTH_IT * weft_cost(load, early):
+            return best.plan
+        return early
 
     def priced(self, query: AggregationJoin) -> Choice:
         """All plans of a query, with what they cost by what is known now."""

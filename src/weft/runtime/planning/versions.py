@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from weft.algebra.nodes.reads import nodes_read
+from weft.algebra.nodes.reads import alike, nodes_read, partials_read
 from weft.algebra.plan import Node, Retired, SharedPlan
 from weft.algebra.query import Query, StreamSchema
 from weft.algebra.scalar import Expression
@@ -44,12 +44,17 @@ def next_plan(
         return plan
     previous = log.plan(last.plan_version)
     plan = replace(plan, retired=_retired(previous, plan, last))
-    bounds = {
-        query.id: previous.complete_from[query.id]
-        if query.id in previous.complete_from
-        else complete_from(log, plan, query, last)
-        for query in queries
-    }
+    bounds: dict[str, int] = {}
+    bounds_alike: dict[tuple[object, ...], int] = {}
+    for query in queries:
+        if query.id in previous.complete_from:
+            bounds[query.id] = previous.complete_from[query.id]
+            continue
+        own = query.id if plan.has_member_nodes else ""
+        key = (*alike(query), query.window, own)
+        if key not in bounds_alike:
+            bounds_alike[key] = complete_from(log, plan, query, last)
+        bounds[query.id] = bounds_alike[key]
     return replace(plan, complete_from=bounds)
 
 
@@ -142,12 +147,11 @@ def _usable(
     if entry["version"] == FORGOTTEN:
         return False
     old_nodes = log.plan(entry["version"]).node_by_id
-    alone = {node.base: node for node in share(0, plan.stream, [query], {}).nodes}
     for node in needed:
         old_node = old_nodes.get(node.id)
         if old_node is None or node.id not in entry["nodes"]:
             return False
-        if not set(alone[node.base].partials) <= set(old_node.partials):
+        if not set(partials_read(query, node.base, plan.stream)) <= set(old_node.partials):
             return False
         if not _decides(old_node, query.predicate):
             return False

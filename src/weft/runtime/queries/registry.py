@@ -34,13 +34,16 @@ from weft.runtime.checkpoint.commits import Edition
 from weft.runtime.checkpoint.log import Plan
 from weft.runtime.queries.analyzer import SparkAnalyzer
 from weft.runtime.queries.live import LiveQueries
-from weft.runtime.queries.session import SqlSessions
+from weft.runtime.queries.session import SqlSession, SqlSessions
 from weft.runtime.queries.sources import StreamSource, check_columns, fallback_frame
 from weft.runtime.queries.streaming_rules import StreamingRules
 from weft.runtime.quiet import quiet_sql_errors
 from weft.sql.binding.bind import bind
 from weft.sql.binding.safety import Guard
+from weft.sql.binding.templates import Templates
 from weft.sql.fallback import Fallback
+from weft.sql.scopes.inputs import Inputs
+from weft.sql.typing.analyzer import remembering
 
 Bound = Query | NetworkQuery | AggregationJoin | Fallback
 """A registered query after binding."""
@@ -74,6 +77,16 @@ class _Running:
         return tuple(query for query in self.joins if query.backfill)
 
 
+@dataclass(frozen=True)
+class _BoundWith:
+    """What bound queries have in common, and the streams, tables and settings that they were bound with."""
+
+    sources: Mapping[str, StreamSource]
+    tables: Mapping[str, DataFrame]
+    session: SqlSession
+    templates: Templates
+
+
 class Registry:
     """Bound queries by catalog record."""
 
@@ -93,6 +106,7 @@ class Registry:
         self._grouped: _Running | None = None
         """What `_running` gave last, as long as neither records nor bound queries change."""
         self._pruned: Sequence[QueryRecord] = ()
+        self._kept_templates: _BoundWith | None = None
         self.sources: Mapping[str, StreamSource] = MappingProxyType({})
         self.tables: Mapping[str, DataFrame] = MappingProxyType({})
 
@@ -147,6 +161,11 @@ class Registry:
         filters and joins."""
         try:
             session = self._sessions.now()
+            templates = self._templates_for(session)
+            plain = emit is None and not backfill
+            by_template = templates.bound(name, sql, query_id) if plain else None
+            if by_template is not None:
+                return by_template
             with quiet_sql_errors():
                 bound = bind(
                     name,
@@ -169,7 +188,19 @@ class Registry:
                     self._check_fallback(bound)
         except WeftError as error:
             raise error.in_query(name) from None
-        return bound
+        return templates.learn(bound) if isinstance(bound, Query) else bound
+
+    def _templates_for(self, session: SqlSession) -> Templates:
+        """The templates of queries that are bound with the streams, tables and settings of now."""
+        kept, sources, tables = self._kept_templates, self.sources, self.tables
+        if kept is not None and kept.sources is sources and kept.tables is tables:
+            if kept.session == session:
+                return kept.templates
+        inputs = Inputs(self.schemas, self.table_fields)
+        asked = remembering(self._analyzer, session.ansi)
+        templates = Templates(inputs, asked, session.ansi, session.double_quoted_names)
+        self._kept_templates = _BoundWith(sources, tables, session, templates)
+        return templates
 
     def bind_record(self, record: QueryRecord) -> Bound:
         """Bind a query as it was registered."""

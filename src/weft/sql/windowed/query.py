@@ -42,26 +42,34 @@ class ReadsJoin(Unshared):
 
 def windowed_query(name: str, query_id: str, select: Select, sources: Sources) -> Query:
     """The bound form of a SELECT over one stream that groups by a window."""
-    rows = sources.rows(select, {})
-    stream = _only_stream(sources)
-    rows.time = stream.time
+    rows, stream, predicate = selected_rows(select, sources)
     bracket = _bracket(select.source, sources)
     lookups: tuple[Lookup, ...] = ()
-    if sources.exact is None:
-        predicate = where([(condition.rows, condition.node) for condition in sources.conditions])
-    else:
+    if sources.exact is not None:
         if bracket is not None and bracket.rows:
             raise Unshared("a window of rows beside tables has no shared form", bracket.at)
         found = looked_up(sources, rows, stream)
         rows, lookups, predicate = found.rows, found.lookups, found.predicate
-    if predicate is not None and predicate.sql == "true":
-        predicate = None
+        if predicate is not None and predicate.sql == "true":
+            predicate = None
     query = grouped(name, query_id, select, rows, stream.name, bracket)
     query = replace(query, predicate=predicate, lookups=lookups)
     problem = numbered.problem(stream, query_columns(query)) if query.counts_rows else None
     if problem is not None and bracket is not None:
         raise rows.source.error("UNSUPPORTED", bracket.at, detail=problem)
     return query
+
+
+def selected_rows(select: Select, sources: Sources) -> tuple[Rows, StreamSchema, Expression | None]:
+    """The rows that a SELECT reads, their stream, and the condition of WHERE where no table is read: it does not
+    depend on what is selected or grouped."""
+    rows = sources.rows(select, {})
+    stream = _only_stream(sources)
+    rows.time = stream.time
+    if sources.exact is not None:
+        return rows, stream, None
+    predicate = where([(condition.rows, condition.node) for condition in sources.conditions])
+    return rows, stream, None if predicate is not None and predicate.sql == "true" else predicate
 
 
 def grouped(

@@ -1,0 +1,94 @@
+"""Two stored streams run to their end, in weft with any number of queries and on plain Spark with one.
+
+Plain Spark joins rows of equal windows and then groups by the window (`WindowJoin.on_spark`), append mode, Parquet out. It has this form for
+equal windows of both inputs. It cannot say windows of different lengths at one instant, landmark windows, tables of which a version is fixed, or which
+groups have changed or gone since the instant before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import weft
+from weft.bench.aggjoin.steps import WATERMARK
+from weft.bench.measuring.loom import register
+from weft.bench.measuring.measure import (
+    Measurement,
+    data_batches,
+    input_rows,
+    phase_seconds,
+    seconds_from_first_batch,
+)
+from weft.bench.measuring.scratch import fresh
+from weft.workloads.aggjoin.queries import WindowJoin
+from weft.workloads.stored import StoredStream
+
+
+def in_weft(
+    spark: SparkSession,
+    streams: Sequence[StoredStream],
+    queries: Sequence[WindowJoin],
+    work: Path,
+    name: str,
+) -> Measurement:
+    """All queries in one weft."""
+    with weft.Weft(spark, checkpoint=str(fresh(work / "weft"))) as w:
+        for number, stored in enumerate(streams):
+            w.add_stream(f"s{number}", stored.open(spark, 1), time="ts", watermark=WATERMARK)
+        registering = register(w, queries)
+        running = w.start(availableNow=True)
+        spark_queries = spark.streams.active
+        running.awaitTermination()
+        ended = time.time()
+        progress = [event for query in spark_queries for event in query.recentProgress]
+        steps = running.recentProgress
+    details: dict[str, float] = {"registering": registering}
+    for step in steps:
+        for phase, spent in step["durations"].items():
+            key = f"{step['stream']} {phase}"
+            details[key] = details.get(key, 0.0) + spent
+    return Measurement(
+        name=name,
+        rows=sum(stored.rows for stored in streams),
+        seconds=(seconds_from_first_batch(progress, ended),),
+        results=sum(int(step["results"]) for step in steps),
+        batches=data_batches(spark_queries[0].recentProgress),
+        details=details,
+    )
+
+
+def on_spark(
+    spark: SparkSession, streams: Sequence[StoredStream], query: WindowJoin, work: Path
+) -> Measurement:
+    """One query on plain Spark."""
+    folder = fresh(work / "plain-spark")
+    views = []
+    for number, stored in enumerate(streams):
+        views.append(f"aggjoin_{number}")
+        stored.open(spark, 1).withWatermark("ts", WATERMARK).createOrReplaceTempView(views[-1])
+    running = (
+        spark.sql(query.on_spark(views))
+        .writeStream.format("parquet")
+        .outputMode("append")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(folder / "out"))
+    )
+    running.awaitTermination()
+    ended = time.time()
+    progress = running.recentProgress
+    rows = sum(stored.rows for stored in streams)
+    if input_rows(progress) != rows:
+        raise RuntimeError(f"plain Spark read {input_rows(progress)} rows of {rows}")
+    return Measurement(
+        name=f"plain Spark, {query.name}",
+        rows=rows,
+        seconds=(seconds_from_first_batch(progress, ended),),
+        results=spark.read.parquet(str(folder / "out")).count(),
+        batches=data_batches(progress),
+        details=phase_seconds(progress),
+    )

@@ -1,0 +1,142 @@
+"""What an input holds at instants, and what is found out about it once for all queries that share it.
+
+Contents are positions in the entries that they were made of. Values of columns are looked at once for each entry: they get small integers
+(`ColumnCodes`), from which joins and groups go on. A column itself is gathered only where somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from weft.algebra.predicates.slots import plain_name
+from weft.kernel.columns.column import Column, column, to_arrow
+from weft.kernel.columns.keys import KeyEncoder
+from weft.kernel.columns.operations import Array
+from weft.kernel.columns.partial_columns import Stored
+
+Found = TypeVar("Found")
+_MOST = 1 << 40
+"""Codes of several columns in one integer: they are sorted together with instants."""
+
+
+class Memory:
+    """What was computed of a value that does not change, by name."""
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Any] = {}
+
+    def of(self, name: Hashable, find: Callable[[], Found]) -> Found:
+        """What was found before, or is now."""
+        if name not in self._found:
+            self._found[name] = find()
+        found: Found = self._found[name]
+        return found
+
+
+class ColumnCodes:
+    """An integer for every row, equal for values that SQL groups together, and the values back."""
+
+    def __init__(self, encoder: KeyEncoder, codes: Array, count: int) -> None:
+        self._encoder, self.codes, self.count = encoder, codes, count
+
+    @staticmethod
+    def of(values: Column) -> ColumnCodes:
+        array = to_arrow(values)
+        encoder = KeyEncoder([array.type])
+        codes = encoder.encode([array])
+        return ColumnCodes(encoder, codes, int(codes.max(initial=0)) + 1)
+
+    @property
+    def type(self) -> pa.DataType:
+        return self._encoder.types[0]
+
+    def take(self, positions: Array) -> ColumnCodes:
+        """Those of some rows; codes stay as they are."""
+        return ColumnCodes(self._encoder, self.codes[positions], self.count)
+
+    def decode(self, codes: Array) -> pa.Array:
+        return self._encoder.decode(0, codes)
+
+    def distinct(self) -> tuple[Array, Column]:
+        """The codes that rows have, and their values."""
+        present = np.flatnonzero(np.bincount(self.codes, minlength=self.count))
+        return present, column(self.decode(present))
+
+
+class CodedColumns:
+    """Columns of entries, with codes that are made when somebody asks for them."""
+
+    def __init__(self, columns: Mapping[str, Column], count: int) -> None:
+        self.columns, self._count = columns, count
+        self._memory = Memory()
+
+    def codes(self, name: str) -> ColumnCodes:
+        return self._memory.of(name, lambda: ColumnCodes.of(self.columns[name]))
+
+    @property
+    def keys(self) -> Array:
+        """An integer for each entry, equal for entries whose columns SQL groups together."""
+        return self._memory.of(None, self._keys)
+
+    def _keys(self) -> Array:
+        coded = [self.codes(name) for name in self.columns]
+        product = 1
+        for one in coded:
+            product *= one.count
+        if product >= _MOST:
+            arrays = [to_arrow(values) for values in self.columns.values()]
+            keys: Array = KeyEncoder([array.type for array in arrays]).encode(arrays)
+            return keys
+        keys = np.zeros(self._count, np.int64)
+        for one in coded:
+            keys = keys * one.count + one.codes
+        return keys
+
+
+class EntryRows:
+    """Some entries as rows of slot 0; columns are gathered when somebody asks for them."""
+
+    def __init__(self, source: CodedColumns, positions: Array) -> None:
+        self._source, self._positions = source, positions
+        self._columns: dict[str, Column] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._positions)
+
+    def column(self, name: str) -> Column:
+        if name not in self._columns:
+            self._columns[name] = self._source.columns[plain_name(name)].take(self._positions)
+        return self._columns[name]
+
+    def codes(self, name: str) -> ColumnCodes:
+        return self._source.codes(name).take(self._positions)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What an input holds at instants: the instant of each entry (None: the same at every instant), its columns (`0.name`), how many
+    rows it stands for, and their partials."""
+
+    instants: Array | None
+    rows: EntryRows
+    counts: Array
+    partials: Mapping[str, Stored]
+    found: Memory = field(default_factory=Memory, init=False, compare=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def codes(self, name: str) -> ColumnCodes:
+        """The values of a column as small integers."""
+        return self.found.of(("codes", name), lambda: self.rows.codes(name))
+
+    @property
+    def single(self) -> bool:
+        """Whether every entry stands for one row."""
+        return self.found.of("single", lambda: bool((self.counts == 1).all()))
