@@ -55,7 +55,9 @@ def running_broker(classes: list[Path], folder: Path) -> Iterator[str]:
     file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     java = [str(shutil.which("java")), "-Xmx256m", *JAVA_OPTIONS.split()]
     java += ["-cp", ":".join(map(str, classes))]
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # A first bit of 0, so that the name does not begin with "-", which would be an option.
+    number = uuid.UUID(int=uuid.uuid4().int & ~(1 << 127))
+    cluster = base64.urlsafe_b64encode(number.bytes).decode().rstrip("=")
     formatting = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(file)]
     subprocess.run(formatting, check=True, capture_output=True, timeout=PATIENCE)
     with (folder / "log").open("wb") as log:
