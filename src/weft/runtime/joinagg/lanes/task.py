@@ -28,7 +28,7 @@ from weft.runtime.joinagg.lanes.stage import Form, Stage, decoded_group
 from weft.runtime.joinagg.served import Key
 from weft.runtime.joinagg.statefiles import StepFiles, panes_of
 from weft.runtime.tables import table_path
-from weft.runtime.tasks import Output
+from weft.runtime.tasks import Output, task_attempt
 
 
 def run_task(payload: str, number: int) -> Iterator[Output]:
@@ -79,9 +79,8 @@ def _joined(
         if which in failed:
             continue
         member = group.members(chunks[chunk_number], schemas)[which]
-        name = (
-            f"{log.folder('handoff')}/{stage.step}/{place}-{chunk_number}-{which}-{number}.parquet"
-        )
+        part = f"{place}-{chunk_number}-{which}-{number}-{task_attempt()}"
+        name = f"{log.folder('handoff')}/{stage.step}/{part}.parquet"
         log.storage.write_table(name, _as_one(member, found, stage.ansi))
         where = {"group": place, "chunk": chunk_number, "member": which}
         yield "part", {**where, "name": name}
