@@ -62,7 +62,12 @@ def write_input(folder: Path) -> None:
         "until": [*FAR, START, None, START + 1],
     }
     put(folder, 0, first, SCHEMA)
-    late: dict[str, list[Any]] = {"ts": [START + 100 * SECOND], "nt": [0], "x": [5000.0], "until": [None]}
+    late: dict[str, list[Any]] = {
+        "ts": [START + 100 * SECOND],
+        "nt": [0],
+        "x": [5000.0],
+        "until": [None],
+    }
     put(folder, 1, late, SCHEMA)
 
 

@@ -52,8 +52,7 @@ def star() -> str:
     """Each input is connected with the first one, and with the next one in time."""
     streams = ", ".join(f"{'a' if n % 2 else 'b'} r{n}" for n in range(INPUTS))
     conditions = (
-        f"r{n}.k = r0.k AND r{n}.ts = r0.ts + INTERVAL {n} SECONDS"
-        for n in range(1, INPUTS)
+        f"r{n}.k = r0.k AND r{n}.ts = r0.ts + INTERVAL {n} SECONDS" for n in range(1, INPUTS)
     )
     return f"SELECT r0.ts, r1.x, r{INPUTS - 1}.x AS last FROM {streams} WHERE {' AND '.join(conditions)}"
 
