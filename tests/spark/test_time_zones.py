@@ -44,6 +44,8 @@ QUERIES = {
     "date_format(nt, 'HH:mm') AS n FROM s WHERE x < 1000",
     "paired": "SELECT date_format(a.until, 'yyyy-MM-dd HH:mm') AS t, b.until, a.ts, a.nt "
     "FROM s a JOIN s b ON a.x = b.x AND a.until = b.until AND a.ts = b.ts WHERE a.x < 1000",
+    "days": "SELECT x, to_date(until) AS d FROM s WHERE x < 1000 AND until > DATE '1600-01-01' "
+    "AND until < DATE '9999-12-30' + INTERVAL 1 DAY AND to_date(ts) >= DATE '2000-01-01'",
     "ends": "SELECT date_format(until, 'yyyy-MM-dd HH:mm') AS t, until, count(*) AS n FROM s "
     "GROUP BY window(ts, '10 seconds'), until",
     "alone": "SELECT nt, ts, transform(array(x), v -> v)[0] AS x, cast(nt AS date) AS d FROM s "

@@ -77,6 +77,12 @@ JOINS = {
         "SELECT id FROM orders WHERE ordered >= '2024-01-01 00:00:00' AND total BETWEEN 10 AND 20",
         ["(`0.total` >= 10.0 AND `0.total` <= 20.0)", "`0.ordered` >= TIMESTAMP '2024-01-01 00:00:00Z'"],
     ),
+    "of a day": (
+        """SELECT id FROM orders WHERE ordered >= DATE '2024-01-31'
+           AND ordered < DATE '2024-01-31' + INTERVAL 1 DAY AND date_sub(DATE '2024-03-01', 1) > ordered""",
+        ["(`0.ordered` >= TIMESTAMP '2024-01-31 00:00:00Z' AND "
+         "`0.ordered` <= TIMESTAMP '2024-01-31 23:59:59.999999Z')"],
+    ),
     "on the same day": (
         """SELECT o.id, s.carrier FROM orders o JOIN shipments s ON o.id = s.order_id
            AND to_date(shipped) = to_date(ordered)""",
