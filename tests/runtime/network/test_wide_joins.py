@@ -49,10 +49,10 @@ def chain(shape: str) -> str:
 
 
 def star() -> str:
-    """Each input is connected with the first one, and with the next one in time."""
+    """Each input is connected with the first one."""
     streams = ", ".join(f"{'a' if n % 2 else 'b'} r{n}" for n in range(INPUTS))
     conditions = (
-        f"r{n}.k = r0.k AND r{n}.ts = r0.ts + INTERVAL {n} SECONDS" for n in range(1, INPUTS)
+        f"r{n}.k = r0.k AND r{n}.ts = r0.ts + INTERVAL {n % 4} SECONDS" for n in range(1, INPUTS)
     )
     return f"SELECT r0.ts, r1.x, r{INPUTS - 1}.x AS last FROM {streams} WHERE {' AND '.join(conditions)}"
 
@@ -77,8 +77,9 @@ def rows(chance: random.Random, step: int) -> pa.Table:
 
 @pytest.mark.parametrize("in_lanes", [False, True], ids=["driver", "lanes"])
 def test_joins_of_fifteen_inputs(tmp_path: Path, in_lanes: bool) -> None:
+    """In tasks one of them: every level of joins is a stage."""
     texts = [chain("chain"), chain("disjunctions"), star()]
-    queries = [Wide(sql, number) for number, sql in enumerate(texts)]
+    queries = [Wide(sql, number) for number, sql in enumerate(texts[:1] if in_lanes else texts)]
     run = EngineRun(tmp_path, queries, plan=GeneratedPlans())
     chance = random.Random(3)
     so_far: dict[str, list[pa.Table]] = {name: [] for name in STREAMS}
