@@ -17,8 +17,11 @@ from unittest.mock import patch
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.runtime.network.test_lanes import rows as rows_at
+from tests.runtime.network.test_lanes import same_key
 from tests.support.closed_oracle import bound, contents, waiting_texts
 from tests.support.closed_queries import Closing
 from tests.support.network_engine import EngineRun, numbered
@@ -293,3 +296,32 @@ def test_exists_and_except(
     with TemporaryDirectory() as folder:
         run = Run(Path(folder), texts[:2], tables, table("a", []))
         Story(data, run, texts).tell(deltas)
+
+
+@pytest.mark.parametrize("in_lanes", [False, True], ids=["driver", "lanes"])
+def test_a_backfill_that_is_too_large_is_quarantined_and_can_be_brought_back(
+    tmp_path: Path, in_lanes: bool
+) -> None:
+    """It has shown nothing, the others go on, and when it comes back it is given what history holds then.
+    One that is quarantined later is not given it again."""
+    keeper, wild = same_key("keeper@1", within=1), same_key("wild@2")
+    copies = {name: rows_at(name, [7] * 20, 10) for name in STREAMS}
+    apart = {name: rows_at(name, [7] * 20, 50) for name in STREAMS}
+    run = EngineRun(tmp_path, [keeper], plan=GeneratedPlans(), most_matches=900)
+    run.step(copies, 0, registered=1, in_lanes=in_lanes)
+    emitted = run.step(apart, 0, registered=1, in_lanes=in_lanes)
+    assert emitted == {"keeper@1": Counter({(n, m): 1 for n in range(20) for m in range(20)})}
+    run.use([keeper, Backfilled(Joining(wild))])
+    assert run.step({}, 0, registered=2, in_lanes=in_lanes) == {}
+    assert list(run.failed) == ["wild@2"] and "more than 900 matches" in run.failed["wild@2"]
+    run.use([keeper])
+    assert run.step({}, 0, registered=2, in_lanes=in_lanes) == {}
+    run.settings = replace(run.settings, most_matches=2000)
+    run.restart()
+    run.use([keeper, Backfilled(Joining(wild))])
+    assert run.step({}, 0, registered=2, in_lanes=in_lanes)["wild@2"].total() == 40 * 40
+    assert run.step({}, 0, registered=2, in_lanes=in_lanes) == {}
+    run.use([keeper])
+    run.step({}, 0, registered=2, in_lanes=in_lanes)
+    run.use([keeper, Backfilled(Joining(wild))])
+    assert run.step({}, 0, registered=2, in_lanes=in_lanes) == {}
