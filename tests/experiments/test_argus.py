@@ -39,6 +39,8 @@ def test_the_settings_are_those_of_the_paper() -> None:
     assert (fed.history, fed.increment, fed.increments) == (300_000, 4_000, 10)
     assert (fed.counts[0], fed.counts[-1]) == (100, 768)
     assert (med.history, med.counts[-1]) == (600_000 // 6, 565)  # the guide says why
+    assert (med.direct.history, med.direct.counts) == (600_000, (565,))
+    assert fed.direct is fed
     shown = [(o.share_joins, o.canonicalize, o.strategy) for o in CONFIGURATIONS.values()]
     assert shown == [
         (True, True, "sharing-selection"),

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.runtime.network.test_lanes import rows as rows_at
-from tests.runtime.network.test_lanes import same_key
 from tests.support.closed_oracle import bound, contents, waiting_texts
 from tests.support.closed_queries import Closing
+from tests.support.equal_keys import rows as rows_at
+from tests.support.equal_keys import same_key
 from tests.support.network_engine import EngineRun, numbered
 from tests.support.network_steps import (
     SECOND,
