@@ -132,7 +132,7 @@ def test_claims_can_fail() -> None:
     assert {claim.verdict for claim in claims_of({"fig14": same})} == {"does not hold"}
     assert [claim.verdict for claim in claims_of({"fig14": slower})][:4] == ["holds"] * 4
     direct = {
-        "workload": "fed", "queries": 2, "measured": 1, "seconds_of_one": 1.0, "direct": 2.0,
+        "workload": "fed", "queries": 2, "history": 10, "measured": 1, "seconds_of_one": 1.0, "direct": 2.0,
         "shared": 1.0, "ratio": 2.0,
     }  # fmt: skip
     (claim,) = claims_of({"baseline": {"series": [direct]}})

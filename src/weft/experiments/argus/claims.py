@@ -222,7 +222,8 @@ def _direct(series: Data) -> Claim:
         f"{series['ratio']:,.0f} times: {series['shared'] * 1000:.1f} ms against "
         f"{series['direct']:.1f} s for an increment",
         "holds" if series["ratio"] > FOLD else "does not hold",
-        f"On {series['history']:,} rows of history. {series['measured']} of {series['queries']} queries were run in full on DuckDB, "
+        f"On {series['history']:,} rows of history. {series['measured']} of {series['queries']} queries "
+        "were run in full on DuckDB, "
         f"{series['seconds_of_one'] * 1000:.0f} ms each; the others are taken to cost as much. "
         "The paper's figure is from a DBMS of 2006, on disks.",
     )
