@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,13 +11,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.equal_keys import rows, same_key
 from tests.support.network_engine import EngineRun, numbered
 from tests.support.network_steps import (
     SECOND,
     STREAMS,
     Oracle,
     Spec,
-    difference,
     histories,
     queries_of,
     table,
@@ -82,21 +81,6 @@ def test_queries_come_and_go_in_tasks(
                 in_lanes=in_lanes[number - 1],
             )
             assert emitted == expected
-
-
-def same_key(id_: str, *, within: int | None = None) -> Spec:
-    """Pairs of `a` and `b` with equal k, within some seconds of each other."""
-    relations = ("a", "b")
-    conditions = [difference(relations, (0, "k"), (1, "k"), 0, 0)]
-    if within is not None:
-        span = within * SECOND
-        conditions.append(difference(relations, (0, "ts"), (1, "ts"), -span, span))
-    return Spec(id_, relations, tuple(conditions), ((0, "g"), (1, "g")))
-
-
-def rows(relation: str, keys: Sequence[int], second: int) -> pa.Table:
-    time = {"ts": datetime.fromtimestamp(second, UTC), "#time": second * SECOND}
-    return table(relation, [{"k": key, "g": n, **time} for n, key in enumerate(keys)])
 
 
 def files_in(run: EngineRun, kind: str) -> set[str]:
