@@ -153,7 +153,7 @@ def _lane_work(
         before=step.before,
         now=step.now,
         ansi=step.ansi,
-        shares=placed(stream.program, _LANES).shares,
+        shares=placed(stream.program, (1.0,) * _LANES).shares,
         cap_bytes=1 << 28,
         step="step",
         batch=0,

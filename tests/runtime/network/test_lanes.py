@@ -37,13 +37,13 @@ SMALL: Mapping[str, Any] = {"lane_cap_bytes": 600}
     queries_of(4),
     histories(),
     st.lists(st.booleans(), min_size=4, max_size=4),
-    st.integers(1, 3),
+    st.lists(st.sampled_from([0.5, 1, 1, 3]), min_size=1, max_size=3),
     st.integers(0, 4),
 )
 def test_steps_in_tasks_give_what_duckdb_says(
-    queries: list[Spec], deltas: Deltas, in_lanes: list[bool], lanes: int, restart: int
+    queries: list[Spec], deltas: Deltas, in_lanes: list[bool], lanes: list[float], restart: int
 ) -> None:
-    """Some steps run in tasks and some on the driver; at some step another process takes over."""
+    """Some steps run in tasks of some weights and some on the driver; at some step another process takes over."""
     specs = [numbered(spec, number) for number, spec in enumerate(queries)]
     with TemporaryDirectory() as folder:
         oracle, run = Oracle(), EngineRun(Path(folder), specs, lanes=lanes, **SMALL)

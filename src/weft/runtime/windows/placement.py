@@ -1,12 +1,13 @@
 """Which lane computes what.
 
 A unit of work is one group of the program and one key bucket, with its predicted cost in seconds of work per second
-of event time. `optimizer.placement.units` gives every unit a lane. Any placement gives the same results, and files
+of event time. `optimizer.placement.units` gives every unit a lane, so that costs are in proportion to the lanes' weights. Any placement gives the same results, and files
 know nothing of it, so it may change from step to step, with the number of lanes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.kernel.windows.program import GroupProgram, Program
@@ -28,18 +29,21 @@ class Share:
 class Placement:
     """What each lane computes, and the predicted cost of each."""
 
+    weights: tuple[float, ...]
     shares: tuple[tuple[Share, ...], ...]
     costs: tuple[float, ...]
+    """In seconds of work per second of event time, whatever the weight of the lane."""
 
 
-def placed(program: Program, lanes: int) -> Placement:
-    """The placement of all units of a program on lanes of equal weight."""
+def placed(program: Program, weights: Sequence[float]) -> Placement:
+    """The placement of all units of a program on lanes of these weights."""
     units = units_of(program, calibrated())
-    placement = place_units(units, lanes)
-    buckets: list[dict[int, list[int]]] = [{} for _ in range(lanes)]
+    placement = place_units(units, weights)
+    buckets: list[dict[int, list[int]]] = [{} for _ in weights]
     for unit, lane in zip(units, placement.lane_of, strict=True):
         buckets[lane].setdefault(int(unit.group), []).append(unit.bucket)
-    return Placement(tuple(map(_shares, buckets)), placement.loads)
+    costs = (load * weight for load, weight in zip(placement.loads, weights, strict=True))
+    return Placement(tuple(weights), tuple(map(_shares, buckets)), tuple(costs))
 
 
 def _shares(buckets_by_group: dict[int, list[int]]) -> tuple[Share, ...]:
