@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from tests.support import steady
-from tests.support.quick import JAVA_OPTIONS, quick_settings
+from tests.support.quick import cluster_settings
 
 import weft.runtime.network.lanes.computing
 import weft.runtime.windows.lanes
@@ -57,11 +57,7 @@ def with_kills(module: Any, marker: Path) -> None:
 def main() -> None:
     folder = Path(sys.argv[1])
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = quick_settings() | {
-        "spark.master": "local-cluster[2,1,1024]",
-        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
-        "spark.executor.memory": "512m",
-    }
+    settings = cluster_settings() | {"spark.master": "local-cluster[2,1,1024]"}
     spark = SparkSession.builder.config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     with_kills(weft.runtime.windows.lanes, folder / "killed-windows")

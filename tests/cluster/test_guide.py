@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from tests.cluster.bare import bare_python
 from tests.support import steady
 from tests.support.harness import session
+from tests.support.quick import JAVA_OPTIONS, cluster_settings, daemon_options
 from tests.support.servers import await_port, end, free_port, heard_from_outside
 from tests.support.stored import stored_rows
 
@@ -75,7 +76,8 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
         "PATH": f"{Path(sys.executable).parent}:{clean['PATH']}",
         "PYSPARK_PYTHON": str(bare_python(folder)),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": daemon_options(),
+        "SPARK_LAUNCHER_OPTS": JAVA_OPTIONS,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_WORKER_DIR": str(folder / "work"),
     }
@@ -118,6 +120,9 @@ def test_the_guide_runs_and_goes_on_without_a_lost_worker(
         with cluster.run(f"PYTHONPATH=weft-source {package}") as packaged:
             assert packaged.wait(120) == 0
         assert not [found for one in cluster.processes for found in heard_from_outside(one)]
+        quick = tmp_path / "quick.conf"
+        quick.write_text("".join(f"{name} {value}\n" for name, value in settings().items()))
+        submit = submit.replace("spark-submit ", f"spark-submit --properties-file {quick} ")
         with cluster.run(submit) as driver:
             try:
                 lost_at = lose_worker(cluster, tmp_path / "checkpoint")
@@ -137,6 +142,11 @@ def test_the_guide_runs_and_goes_on_without_a_lost_worker(
             assert found == steady.expected(BATCHES)[name], name
         counts, pairs = (len(stored_rows(w, name)) for name in ("counts", "pairs"))
     assert f"results: {counts} {pairs}" in said
+
+
+def settings() -> dict[str, str]:
+    """What makes the guide's driver and executors quick. The guide's own command names the master."""
+    return {name: value for name, value in cluster_settings().items() if name != "spark.master"}
 
 
 def lose_worker(cluster: Cluster, checkpoint: Path) -> float:

@@ -42,6 +42,20 @@ def quick_settings(shuffle_partitions: int = 2) -> dict[str, str]:
     }
 
 
+def cluster_settings() -> dict[str, str]:
+    """The same for a driver whose executors are processes of their own. They start from the same archive of classes."""
+    return {
+        **quick_settings(shuffle_partitions=1),
+        "spark.executor.extraJavaOptions": f"{JAVA_OPTIONS} {java_options()}",
+        "spark.executor.memory": "512m",
+    }
+
+
+def daemon_options() -> str:
+    """Java's options for a master and its workers."""
+    return f"{JAVA_OPTIONS} {java_options()}"
+
+
 def forget_hadoop_defaults(session: SparkSession) -> None:
     """Every task and every scan carries Hadoop's settings along: 1,100 default values of HDFS and YARN,
     a fifteenth of a small micro-batch. Without them the code's own defaults hold, which are the same."""

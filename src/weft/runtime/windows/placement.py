@@ -59,19 +59,23 @@ def units_of(program: Program, constants: Constants) -> list[Unit]:
     one bucket."""
     units: list[Unit] = []
     for number, group in enumerate(program.groups):
-        cost = _cost(program, group, constants)
+        cost = group_cost(program, group, constants)
         buckets = BUCKETS if program.plan.node_by_id[group.node].group_keys else 1
         units += [Unit(str(number), bucket, cost / buckets) for bucket in range(buckets)]
     return units
 
 
-def _cost(program: Program, group: GroupProgram, constants: Constants) -> float:
-    """Level 3 and the results of a group, by the calibrated model (`optimizer.cost.seconds`)."""
+def group_cost(program: Program, group: GroupProgram, constants: Constants) -> float:
+    """Levels 2 and 3 and the results of a group, by the calibrated model (`optimizer.cost.seconds`). Files hold the node's
+    fragments, so a lane makes a group's coarse fragments anew in every step, for the whole span that it reads."""
     sharing = program.plan.sharing
     windows = [query.window for shape in group.shapes for query in shape.queries]
-    fragments = program.pools[group.pools[0]].fragments
-    rate = fragment_rate(fragments or program.plan.node_by_id[group.node].fragments)
-    longest = max(window.range for window in windows) / SECOND
-    scanned = rate.per_second * (longest + sharing.step) / sharing.step * constants.scan
+    coarse = program.pools[group.pools[0]].fragments
+    rate = fragment_rate(program.plan.node_by_id[group.node].fragments)
+    span = (max(window.range for window in windows) / SECOND + sharing.step) / sharing.step
+    scanned = rate.per_second * span * constants.scan
+    if coarse is not None:
+        scanned = rate.per_second * span * constants.coalesce
+        scanned += fragment_rate(coarse).per_second * span * constants.scan
     results = sum(SECOND / window.slide for window in windows) * constants.result
     return (scanned + results) * sharing.keys
