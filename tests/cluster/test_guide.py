@@ -1,8 +1,13 @@
-"""The commands of docs/cluster.md, as they are there, on a standalone cluster that loses a worker on the way."""
+"""The commands of docs/cluster.md, as they are there, on a standalone cluster that loses an executor and a worker on the way.
+
+One cluster for all of it: every process of Java costs seconds. Spark's `local-cluster[…]` is the same master and workers inside
+the driver's process; `weft bench state --only executors` and `weft reproduce placement/lanes` run on it.
+"""
 
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -28,6 +33,8 @@ import weft
 pytestmark = [pytest.mark.slow, pytest.mark.crash]
 GUIDE = Path(__file__).parents[2] / "docs" / "cluster.md"
 BATCHES = 2
+KILLERS = ("weft.runtime.windows.lanes", "weft.runtime.network.lanes.computing")
+"""Who starts tasks of windows, and of joins. In every run one of them loses an executor."""
 
 
 def blocks(language: str) -> list[str]:
@@ -107,11 +114,16 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
         yield Cluster(folder, environment, port, master, workers)
 
 
-def test_the_guide_runs_and_goes_on_without_a_lost_worker(
-    spark: SparkSession, tmp_path: Path
+def test_the_guide_runs_and_goes_on_without_a_killed_executor_and_a_lost_worker(
+    spark: SparkSession, tmp_path: Path, chance: random.Random
 ) -> None:
+    """The first task of windows, or of joins, kills its executor when it has written what it had to. A worker is lost while
+    the second batch is under way."""
     steady.write_input(tmp_path / "input", BATCHES)
-    (tmp_path / "app.py").write_text(blocks("python")[0])
+    marker = tmp_path / "killed"
+    kills = f"with_kills({chance.choice(KILLERS)!r}, {str(marker)!r})"
+    deadly = (Path(__file__).parent / "deadly.py").read_text()
+    (tmp_path / "app.py").write_text(f"{deadly}\n\n{kills}\n{blocks('python')[0]}")
     package, submit = blocks("sh")[0], blocks("sh")[-1]
     with running_cluster(tmp_path) as cluster:
         (tmp_path / "weft-source").symlink_to(Path(weft.__file__).parents[1])
@@ -131,6 +143,7 @@ def test_the_guide_runs_and_goes_on_without_a_lost_worker(
                 if driver.poll() is None:
                     os.killpg(driver.pid, signal.SIGKILL)
         assert driver.returncode == 0, (tmp_path / "driver.log").read_text()[-3000:]
+    assert marker.read_text(), "no executor was killed"
     second = tmp_path / "checkpoint/streams/events/commits" / f"{1:012d}.json"
     assert second.stat().st_mtime > lost_at, "the worker was lost after its batch"
     source = session(spark).readStream.schema("ts timestamp, k string, v bigint")

@@ -48,6 +48,9 @@ def cluster_settings() -> dict[str, str]:
         **quick_settings(shuffle_partitions=1),
         "spark.executor.extraJavaOptions": f"{JAVA_OPTIONS} {java_options()}",
         "spark.executor.memory": "512m",
+        # What a lost executor had is computed again at once, not asked for three times.
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "100ms",
     }
 
 
