@@ -81,6 +81,8 @@ def test_queries_in_tasks_and_on_the_driver_by_turns_with_files_written_anew(
         shown = [sorted(map(str, each.shown(query))) for each in (run, other)]
         assert shown[0] == shown[1] and shown[0]
     assert run.stepper.last is not None and run.stepper.last.state
+    metrics = run.stepper.last.metrics
+    assert metrics["lane_weights"] == [1, 1] and min(metrics["lane_seconds"]) > 0
     left = list((tmp_path / "a/streams/@aggjoin/handoff").glob("*"))
     assert not left, "what tasks hand to the driver is deleted"
 

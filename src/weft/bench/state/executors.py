@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,8 +67,8 @@ class ExecutorOptions:
 class Measured:
     """By number of executors, the steps of all turns; and what two processes gain."""
 
-    seconds: dict[int, tuple[float, ...]]
-    kernel: dict[int, tuple[float, ...]]
+    seconds: Mapping[int, tuple[float, ...]]
+    kernel: Mapping[int, tuple[float, ...]]
     allowed: float
 
     @property

@@ -66,7 +66,8 @@ class LaneSettings:
     """What is run, and how often."""
 
     workloads: tuple[LaneWorkload, ...]
-    masters: tuple[str, ...]
+    masters: tuple[tuple[str, int], ...]
+    """Spark's masters, and how many of the workloads each runs."""
     lanes: int
     stream: Stream
     rounds: int
@@ -80,14 +81,14 @@ FULL = LaneSettings(
         LaneWorkload("prime slides", 60, 50, 0, 10, primes=True),
         LaneWorkload("long slides popular", 120, 50, 1, 10, primes=False),
     ),
-    masters=("local[2]", "local-cluster[2,1,1024]"),
+    masters=(("local[2]", 4), ("local-cluster[2,1,1024]", 2)),
     lanes=4,
     stream=Stream(keys=300, step_seconds=60),
-    rounds=3,
+    rounds=2,
 )
 QUICK = LaneSettings(
     workloads=(LaneWorkload("any slides", 12, 10, 0, 4, primes=False),),
-    masters=("local[2]",),
+    masters=(("local[2]", 1),),
     lanes=3,
     stream=Stream(keys=20, step_seconds=10),
     rounds=1,
@@ -119,13 +120,13 @@ def run(settings: LaneSettings, say: Progress, spark: SparkSession | None = None
     """Every placement of every workload under every master. A session that is given is used, and not stopped."""
     load_compiled()
     ran: list[Ran] = []
-    turns = len(settings.masters) * len(settings.workloads)
-    for number, master in enumerate(settings.masters):
+    done, turns = 0, sum(count for _, count in settings.masters)
+    for master, count in settings.masters:
         session = spark or _session(master)
-        for place, workload in enumerate(settings.workloads):
-            done = number * len(settings.workloads) + place
+        for workload in settings.workloads[:count]:
             say(done, turns, f"{workload.name} on {master}")
             ran += _of_workload(session, master, workload, settings)
+            done += 1
         if spark is None:
             session.stop()
     say(turns, turns, "done")
@@ -243,12 +244,14 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:
-    """The rank correlation; equal values have the average of their ranks.
+    """The rank correlation; equal values have the average of their ranks. 0 if all values of one kind are equal.
 
     >>> round(spearman([1, 2, 3, 4], [10, 20, 40, 30]), 2), spearman([1, 2, 3], [3, 2, 1])
     (0.8, -1.0)
     """
     ranks = [_ranks(values) for values in (first, second)]
+    if min(float(np.ptp(places)) for places in ranks) == 0:
+        return 0.0
     return round(float(np.corrcoef(ranks[0], ranks[1])[0, 1]), 12)
 
 
