@@ -97,7 +97,8 @@ def settings_of(values: dict[str, Any]) -> Settings:
         if name not in names:
             known = ", ".join(names)
             raise RunError("UNKNOWN_SETTING", name="setting", value=name, known=known)
-    settings = Settings(**values)
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    settings = Settings(**{**values, **lists})
     check_settings(settings)
     return settings
 

@@ -102,7 +102,9 @@ class Recorded:
         costs = {log.stream: last.metrics.get("lane_costs", []) for log, last in self.commits()}
         network = self.log(NETWORK_LOG).last()
         in_lanes = network is not None and network.metrics.get("where") == "lanes"
-        weights = network.metrics["lane_weights"] if network is not None and in_lanes else []
+        weights = (
+            network.metrics.get("lane_weights", []) if network is not None and in_lanes else []
+        )
         return {stream: known for stream, known in costs.items() if known}, weights
 
     def statistics(self) -> dict[str, StreamStatistics]:

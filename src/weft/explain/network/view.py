@@ -262,7 +262,8 @@ def network_view(
                 measured=measured.nodes.get(node.id) if measured else None,
             )
         )
-    lanes = lanes or (measured.lane_weights if measured is not None else ())
+    if not lanes and measured is not None and measured.where == "lanes":
+        lanes = measured.lane_weights
     return NetworkView(plan, tuple(views), savings(plan), measured, tuple(lanes))
 
 
