@@ -72,6 +72,8 @@ class LaneOutcome:
     operations: int = 0
     seconds: dict[int, float] = field(default_factory=dict)
     """How long each lane took."""
+    processor: dict[int, float] = field(default_factory=dict)
+    """The processor's seconds of each lane."""
 
 
 def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
@@ -96,6 +98,7 @@ def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
         elif kind == "lane":
             outcome.operations += body["operations"]
             outcome.seconds[body["lane"]] = body["seconds"]
+            outcome.processor[body["lane"]] = body["processor"]
         else:
             _collect_unfinished(log, work, body, outcome)
     return outcome
@@ -148,7 +151,7 @@ class _Lane:
         self._written = 0
 
     def run(self) -> Iterator[Output]:
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), time.process_time()
         operations = 0
         for share in self._work.shares[self._number]:
             program = self._program.only(share.groups)
@@ -159,8 +162,15 @@ class _Lane:
                     yield "late", pairs
                 operations += woven.operations
                 yield from self._outputs(woven)
-        seconds = time.perf_counter() - started
-        yield "lane", {"lane": self._number, "operations": operations, "seconds": seconds}
+        yield (
+            "lane",
+            {
+                "lane": self._number,
+                "operations": operations,
+                "seconds": time.perf_counter() - started,
+                "processor": time.process_time() - busy,
+            },
+        )
 
     def _portions(
         self, spans: dict[str, Span], buckets: Sequence[int]

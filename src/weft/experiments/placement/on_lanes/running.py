@@ -1,8 +1,9 @@
 """Runs placements in lanes: as tasks in Spark's own process and its Python workers, and on executors of their own.
 
 Every placement computes the same step: the same fragments, the same due windows. A lane's time is taken in its task, from
-the first file that it reads to the last result that it has written. The placements take turns, and of a lane's times the
-median counts. The rows of all placements are compared.
+the first file that it reads to the last result that it has written: the processor's seconds, so that others on the machine do not
+count, and the clock's beside them. The placements take turns, and of a lane's times the median counts. The rows of all
+placements are compared.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,9 @@ class Ran:
     paper: tuple[float, ...]
     ours: tuple[float, ...]
     measured: tuple[float, ...]
-    """Seconds of each lane; 0 for an idle one."""
+    """The processor's seconds of each lane; 0 for an idle one."""
+    clock: tuple[float, ...]
+    """The same by the clock."""
     step_seconds: float
     """The whole Spark job."""
     rows: int
@@ -160,6 +163,7 @@ def _of_workload(
             placed = _placed(name, prepared, workload, settings.lanes)
             plans[name] = placed, prepared.planned(placed)
         times: dict[str, list[list[float]]] = {name: [] for name in plans}
+        clock: dict[str, list[list[float]]] = {name: [] for name in plans}
         steps: dict[str, list[float]] = {name: [] for name in plans}
         first: pa.Table | None = None
         rows: dict[str, int] = {}
@@ -171,8 +175,8 @@ def _of_workload(
                 outcome = run_lanes(spark, _work(prepared, plan, folder))
                 if turn:
                     steps[name].append(time.perf_counter() - started)
-                    lanes = range(settings.lanes)
-                    times[name].append([_seconds(outcome, plan, lane) for lane in lanes])
+                    times[name].append(_of_busy_lanes(outcome.processor, plan))
+                    clock[name].append(_of_busy_lanes(outcome.seconds, plan))
                     continue
                 table = _rows(folder, outcome)
                 first = table if first is None else first
@@ -186,6 +190,7 @@ def _of_workload(
             plan.paper,
             plan.ours,
             tuple(np.median(times[name], axis=0).tolist()),
+            tuple(np.median(clock[name], axis=0).tolist()),
             statistics.median(steps[name]),
             rows[name],
             equal[name],
@@ -222,8 +227,9 @@ def _work(prepared: Prepared, plan: LanePlan, folder: Path) -> LaneWork:
     )
 
 
-def _seconds(outcome: LaneOutcome, plan: LanePlan, lane: int) -> float:
-    return outcome.seconds[lane] if plan.shares[lane] else 0.0
+def _of_busy_lanes(seconds: Mapping[int, float], plan: LanePlan) -> list[float]:
+    """The time of every lane; 0 for those without work."""
+    return [seconds[lane] if shares else 0.0 for lane, shares in enumerate(plan.shares)]
 
 
 def _rows(folder: Path, outcome: LaneOutcome) -> pa.Table:
