@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import SparkSession
 from tests.oracle.plain_spark import INTERPRETED
 
@@ -57,6 +59,21 @@ def cluster_settings() -> dict[str, str]:
 def daemon_options() -> str:
     """Java's options for a master and its workers."""
     return f"{JAVA_OPTIONS} {java_options()}"
+
+
+def quick_session(warehouse: Path, **settings: str) -> SparkSession:
+    """A session for tests, on this machine alone."""
+    session = (
+        SparkSession.builder.appName("weft tests")
+        .config(map=quick_settings())
+        .config("spark.driver.memory", "2g")
+        .config("spark.sql.warehouse.dir", str(warehouse))
+        .config(map=settings)
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    forget_hadoop_defaults(session)
+    return session
 
 
 def forget_hadoop_defaults(session: SparkSession) -> None:
