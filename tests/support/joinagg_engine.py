@@ -284,7 +284,7 @@ class EngineRun:
             self,
             lambda: {name: schema(name) for name in self.streams},
             tables,
-            Lanes(2, self.settings, lambda _: in_process),
+            Lanes(self.settings.lane_weights(2), self.settings, lambda _: in_process),
         )
         hooks = Hooks(self.failed.__setitem__, lambda *_: None, lambda _: None)
         lease: Any = _Lease()

@@ -86,14 +86,14 @@ class EngineRun:
         folder: Path,
         specs: Sequence[Any],
         *,
-        lanes: int = 2,
+        lanes: int | Sequence[float] = 2,
         plan: Callable[..., NetworkPlan] = plan_of,
         **settings: Any,
     ) -> None:
         self._plan = plan
         self.storage = Storage(str(folder))
         self.settings = Settings(lanes=lanes, **settings)
-        self._specs, self._lanes = list(specs), lanes
+        self._specs = list(specs)
         self._last = 0
         self._logs: dict[str, StreamLog] = {}
         self._tables: dict[str, pa.Table] = {}
@@ -127,7 +127,7 @@ class EngineRun:
             lambda: [spec.query() for spec in self._specs],
             planner,
             tables,
-            Lanes(self._lanes, self.settings, sink, here),
+            Lanes(self.settings.lane_weights(2), self.settings, sink, here),
         )
         hooks = Hooks(self.failed.__setitem__, lambda *_: None, lambda _: None)
         lease: Any = _Lease()
