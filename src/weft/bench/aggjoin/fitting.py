@@ -2,9 +2,9 @@
 
 None of these points is one that `choice` judges. The least squares solution over all plans and points, with relative errors and no constant below 0, of
 
-    µs ≈ MERGED·Σ entries + COPIED·Σ rows + PROBED·Σ contents + JOINED·joined + calls
+    µs ≈ Σ constant · work (`kernel_work`) + JOINS·inputs + calls
 
-What the kernel's calls cost in every plan is fitted, too, but does not matter for the choice.
+What the kernel's calls cost in every plan, for each input and at all, is fitted, too, but does not matter for the choice.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from weft.experiments.aggjoin.parameters import Point
 from weft.experiments.aggjoin.tuning import not_negative
 from weft.optimizer.joinagg.plans import Plan
 from weft.optimizer.joinagg.statistics import InputStatistics
-from weft.optimizer.joinagg.weft_cost import JoinLoad
+from weft.optimizer.joinagg.weft_cost import KERNEL, JoinLoad, kernel_work
 
-NAMES: Final = ("MERGED", "COPIED", "PROBED", "JOINED", "calls")
+NAMES: Final = (*KERNEL, "inputs", "calls")
 _MOST_JOINED = 2e6
 
 
@@ -46,14 +46,8 @@ def drawn(count: int, seed: int = 7) -> list[Point]:
 
 def features(load: JoinLoad, plan: Plan) -> tuple[float, ...]:
     """What a plan does for an instant, in the order of `NAMES`."""
-    sides = list(zip(load.inputs, plan, strict=True))
-    return (
-        sum(side.entries for side, early in sides if early),
-        sum(side.rows for side, early in sides if not early),
-        sum(side.contents(early) for side, early in sides),
-        load.joined(plan),
-        1.0,
-    )
+    work = kernel_work(load, plan)
+    return (*(work[name] for name in KERNEL), len(plan), 1.0)
 
 
 def fitted(points: Sequence[JudgedPoint], seed: int = 1) -> dict[str, float]:

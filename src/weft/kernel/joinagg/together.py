@@ -33,6 +33,8 @@ from weft.kernel.network.joins.keys import equalities
 
 TEST = 0.07
 """What it costs to test a joined entry for one more query, as part of what it costs to join it."""
+ONCE = 1.0
+"""What it costs to join all entries once, in the same unit."""
 
 
 @dataclass(frozen=True)
@@ -298,4 +300,4 @@ def worth_uniting(fractions: Sequence[float]) -> list[int]:
     """
     large = [place for place, fraction in enumerate(fractions) if fraction > TEST]
     saved = sum(fractions[place] - TEST for place in large)
-    return large if len(large) > 1 and saved > 1 else []
+    return large if len(large) > 1 and saved > ONCE else []
