@@ -40,12 +40,12 @@ def test_what_is_known_of_a_point_comes_from_a_sample() -> None:
 
 
 def test_constants_are_found_again_from_times_that_follow_them() -> None:
-    constants = (0.05, 0.02, 0.1, 0.08, 500.0)
+    constants = (0.05, 0.02, 0.1, 0.08, 0.03, 0.04, 0.2, 300.0, 500.0)
     points = []
     for point in drawn(12):
         load = load_of_point(point, 1)
         seconds = {
-            plan: float(np.dot(constants, features(load, plan))) / 1e6
+            plan: float(np.dot(constants, features(point, load, plan))) / 1e6
             for plan in all_plans(len(point.inputs))
         }
         chosen = choose_plan(load, (None,) * len(point.inputs)).best.plan

@@ -4,7 +4,7 @@
 and early, with rates and windows scaled up until the late plan's join is most of a step. `many` runs queries that differ in grouping
 and selections over two streams, all in one weft, one of them in weft, and some of them alone on plain Spark; the time of all on Spark is the mean of these times
 their number. Spark reads the first file of either stream. `finer` runs queries that drill down, with finer aggregation sets that serve coarser ones and without. `publish` measures
-the constants of weft's costs that are no part of the kernel.
+the constants of weft's costs that are no part of the kernel, and `unite` judges which queries join as one.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from weft.bench.aggjoin.fitting import drawn, fitted
-from weft.bench.aggjoin.points import JudgedPoint, judged, papers_points
+from weft.bench.aggjoin.points import NEAR, JudgedPoint, judged, papers_points
 from weft.bench.aggjoin.publishing import Sizes, of_each_set, published
 from weft.bench.aggjoin.steps import Setting, stepped
+from weft.bench.aggjoin.uniting import best_test, losses
 from weft.bench.aggjoin.uniting import measured as united
-from weft.bench.aggjoin.uniting import tested
 from weft.bench.aggjoin.whole import in_weft, on_spark
 from weft.bench.measuring.measure import Measurement, combine
 from weft.bench.measuring.report import Comparison, Report, number, rate, render
@@ -64,9 +64,9 @@ class AggJoinOptions:
 
     factors: tuple[float, float] = (2, 3)
     """By which rates and windows of two-way and three-way points are multiplied in `choice`."""
-    drawn: int = 40
+    drawn: int = 60
     """Points that `fit` draws at random."""
-    rounds: int = 40
+    rounds: int = 30
     most_seconds: float = 0.4
     """A plan that has used up so many at a point is not run again."""
     uniting_rounds: int = 5
@@ -124,13 +124,29 @@ class AggJoinBench:
         points = drawn(options.drawn)
         self._say(f"kernel: {len(points)} points drawn at random")
         constants = fitted(self._judged(points))
-        self._say("kernel: queries as one join, and one by one")
-        test, once = tested(united(options.uniting_rounds))
-        used = {**weft_cost.KERNEL, "inputs": None, "calls": None}
         return [
-            *(_constant(name, value, used[name]) for name, value in constants.items()),
-            _constant("TEST", test, together.TEST, "of a join"),
-            _constant("ONCE", once, together.ONCE, "of a join"),
+            _constant(name, value, weft_cost.KERNEL.get(name)) for name, value in constants.items()
+        ]
+
+    def unite(self) -> list[Comparison]:
+        """Queries with different selections as one join and one by one, and what the rule makes of it."""
+        cases = united(self._options.uniting_rounds)
+        lost = losses(cases)
+        for case, loss in zip(cases, lost, strict=True):
+            self._say(
+                f"{case.queries} queries of {case.fraction:g}: as one {_milliseconds(case.together)}, "
+                f"one by one {_milliseconds(case.alone)}; chosen {loss:.0%} more than the better"
+            )
+        near = sum(loss <= NEAR - 1 for loss in lost)
+        return [
+            Comparison(
+                f"as one join or one by one: cases decided right or within 10 %, of {len(cases)}",
+                f"{near} cases",
+                f"{statistics.mean(lost):.1%} more than the better on average, {max(lost):.0%} at most",
+                100 * near / len(cases),
+                unit="%",
+            ),
+            _constant("TEST", best_test(cases), together.TEST, "of a join"),
         ]
 
     def publish(self) -> list[Comparison]:
@@ -325,6 +341,7 @@ def _milliseconds(seconds: float) -> str:
 PARTS: Mapping[str, Callable[[AggJoinBench], list[Comparison]]] = {
     "fit": AggJoinBench.fit,
     "choice": AggJoinBench.choice,
+    "unite": AggJoinBench.unite,
     "early": AggJoinBench.early,
     "many": AggJoinBench.many,
     "finer": AggJoinBench.finer,

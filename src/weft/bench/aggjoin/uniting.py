@@ -1,13 +1,8 @@
-"""What it costs to test a joined entry for one more query (`TEST` in `kernel/joinagg/together`), measured.
+"""Whether queries with different selections join as one, or one by one: the rule (`worth_uniting` in `kernel/joinagg/together`) beside what both take.
 
 K queries over the same two late inputs, each with a selection that a fraction f of the first input's rows passes, are evaluated as one physical join and
-as K joins of their own rows. Joining the entries of one query costs f·c, if c is what joining all of them costs; groups cost the same either way. As one join
-there is a test for every query and entry, and what passes is copied, so that
-
-    one by one - as one ≈ a·(K·f - TEST·K - ONCE)
-
-with a below c by what copying costs. All three are the least squares solution over several K and f. Entries are many beside rows: what it costs to make contents
-once or K times is no part of this.
+as K joins of their own rows. The rule knows K and f; its constant TEST is what it costs to test a joined entry for one more query, as part of joining it.
+The TEST that suits the measured cases best is searched for, too.
 """
 
 from __future__ import annotations
@@ -23,9 +18,10 @@ import pyarrow as pa
 from weft.experiments.aggjoin.kernel_run import PARTIALS, SECOND, KernelJoin
 from weft.experiments.aggjoin.parameters import Point
 from weft.kernel.columns.column import column
-from weft.kernel.joinagg.together import Member, Side, evaluated_together
+from weft.kernel.joinagg.together import TEST, Member, Side, evaluated_together, worth_uniting
 from weft.optimizer.joinagg.statistics import InputStatistics
 
+_IN_QUESTION: Final = tuple(hundredths / 100 for hundredths in range(31))
 QUERIES: Final = (2, 4, 8)
 FRACTIONS: Final = (0.1, 0.3, 0.6, 1.0)
 POINT: Final = Point(
@@ -65,17 +61,29 @@ def measured(rounds: int) -> list[Uniting]:
     ]
 
 
-def tested(cases: Sequence[Uniting]) -> tuple[float, float]:
-    """TEST and ONCE: what a test of an entry costs, and joining all of them once, as parts of joining an entry.
+def losses(cases: Sequence[Uniting], test: float = TEST) -> list[float]:
+    """How much more what the rule chooses takes than the better of both, in each case.
 
-    >>> cost = lambda k, f: 10 + 2 * k  # a join of 10, tests of 2
-    >>> tested([Uniting(k, f, cost(k, f), 10 * k * f) for k in (2, 8) for f in (0.5, 1.0)])
-    (0.2, 1.0)
+    >>> losses([Uniting(2, 1.0, together=3.0, alone=4.0), Uniting(8, 0.1, together=5.0, alone=4.0)])
+    [0.0, 0.0]
+    >>> losses([Uniting(2, 1.0, together=5.0, alone=4.0)])
+    [0.25]
     """
-    parts = np.array([(case.queries * case.fraction, -case.queries, -1) for case in cases])
-    saved = np.array([case.alone - case.together for case in cases])
-    join, test, once = np.linalg.lstsq(parts, saved, rcond=None)[0]
-    return round(float(test / join), 12), round(float(once / join), 12)
+    found = []
+    for case in cases:
+        united = worth_uniting([case.fraction] * case.queries, test)
+        taken = case.together if united else case.alone
+        found.append(taken / min(case.together, case.alone) - 1)
+    return found
+
+
+def best_test(cases: Sequence[Uniting]) -> float:
+    """The TEST, of those in question, with which the rule loses least.
+
+    >>> best_test([Uniting(8, 0.3, together=1.0, alone=2.0), Uniting(4, 0.3, together=2.0, alone=1.0)])
+    0.05
+    """
+    return min(_IN_QUESTION, key=lambda test: (round(sum(losses(cases, test)), 6), test))
 
 
 def _evaluations(count: int, fraction: float) -> tuple[Callable[[], Any], Callable[[], Any]]:

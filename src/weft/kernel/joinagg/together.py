@@ -33,8 +33,6 @@ from weft.kernel.network.joins.keys import equalities
 
 TEST = 0.07
 """What it costs to test a joined entry for one more query, as part of what it costs to join it."""
-ONCE = 1.0
-"""What it costs to join all entries once, in the same unit."""
 
 
 @dataclass(frozen=True)
@@ -289,7 +287,7 @@ def _connected(predicates: PredicateSet, slot: int, joined_slots: Collection[int
     )
 
 
-def worth_uniting(fractions: Sequence[float]) -> list[int]:
+def worth_uniting(fractions: Sequence[float], test: float = TEST) -> list[int]:
     """Which of several selections should join as one, by the fraction of all joined entries that each has: those that have
     so much that one join and a test for each cost less than a join for each. None, if none do.
 
@@ -298,6 +296,6 @@ def worth_uniting(fractions: Sequence[float]) -> list[int]:
     >>> worth_uniting([0.1, 0.1, 0.1])
     []
     """
-    large = [place for place, fraction in enumerate(fractions) if fraction > TEST]
-    saved = sum(fractions[place] - TEST for place in large)
-    return large if len(large) > 1 and saved > ONCE else []
+    large = [place for place, fraction in enumerate(fractions) if fraction > test]
+    saved = sum(fractions[place] - test for place in large)
+    return large if len(large) > 1 and saved > 1 else []

@@ -3,10 +3,10 @@
 The paper's operators update sets row by row (`generic_cost`). Weft evaluates all instants of a step together (`kernel/joinagg`), so other
 things are paid for. Of an instant, with w rows in the window of an input, r of them new, k keys, e entries in panes, of which n are new:
 
-    early    AGGREGATED·r + ENTRY·n + MERGED·e + CALLED      rows to fragments in Spark, panes published, panes merged by key
-    late     ROW·r + COPIED·w                                rows published, each an entry at every instant
-    join     PROBED·Σ c + CARRIED·Σ i                        contents c = k if early, w if late; i joined so far, before the last input
-    groups   (GROUPED + LIFTED·a + SCALED·s)·j               j joined entries, a aggregates, s of them scaled
+    early    AGGREGATED·r + ENTRY·n + MERGED·e        rows to fragments in Spark, panes published, panes merged by key
+    late     ROW·r                                    rows published, each an entry at every instant
+    join     PROBED·Σ c + CARRIED·Σ i                 contents c = k if early, w if late; i joined so far, before the last input
+    groups   (GROUPED + LIFTED·a + SCALED·s)·j        j joined entries, a aggregates, s of them scaled
 
 The kernel joins small contents first, each connected to those before it (`kernel/joinagg/together`); here the order is the same. c entries
 joined with i entries give i·c/d, where d are the join values of the pair. An aggregate is scaled if another input than its own is early: then
@@ -38,14 +38,12 @@ ENTRY = 0.5
 """An entry of a pane published and read again."""
 KERNEL: Final[Mapping[str, float]] = MappingProxyType(
     {
-        "MERGED": 0.01,  # an entry of a pane encoded, sorted and merged by key
-        "CALLED": 0.0,  # an early input, however small
-        "COPIED": 0.06,  # a row of a late input, encoded and taken at an instant
-        "PROBED": 0.01,  # an entry sorted or searched in a join
-        "CARRIED": 0.0,  # an entry joined of some inputs, to be joined with the next
-        "GROUPED": 0.16,  # an entry joined of all inputs, put into its group
-        "LIFTED": 0.0,  # an aggregate of a joined entry
-        "SCALED": 0.0,  # the same for as many rows as the other inputs' entries stand for
+        "MERGED": 0.205,  # an entry of a pane encoded, sorted and merged by key
+        "PROBED": 0.397,  # a key or row of the contents, encoded, and sorted or searched in a join
+        "CARRIED": 0.047,  # an entry joined of some inputs, to be joined with the next
+        "GROUPED": 0.009,  # an entry joined of all inputs, put into its group
+        "LIFTED": 0.037,  # an aggregate of a joined entry
+        "SCALED": 0.027,  # the same for as many rows as the other inputs' entries stand for
     }
 )
 """What the kernel does, by its name in the sums above."""
@@ -117,8 +115,6 @@ def kernel_work(load: JoinLoad, plan: Plan) -> dict[str, float]:
     aggregates = sum(side.aggregates for side in load.inputs) + load.counts
     return {
         "MERGED": sum(side.entries for side, early in sides if early),
-        "CALLED": sum(plan),
-        "COPIED": sum(side.rows for side, early in sides if not early),
         "PROBED": sum(side.contents(early) for side, early in sides),
         "CARRIED": sum(carried),
         "GROUPED": joined,
