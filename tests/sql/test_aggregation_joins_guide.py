@@ -115,4 +115,4 @@ def test_the_changes_of_the_first_example_are_those_of_the_guide() -> None:
 
 
 def test_the_guide_has_examples_and_cases() -> None:
-    assert len(EXAMPLES) == 3 and len(CASES) >= 15
+    assert len(EXAMPLES) == 4 and len(CASES) >= 15

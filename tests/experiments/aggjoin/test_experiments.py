@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.experiments.aggjoin import on_spark
 from weft.experiments.aggjoin.claims import claims_of, details_of
 from weft.experiments.aggjoin.expected_costs import expected_costs
 from weft.experiments.aggjoin.kernel_run import KernelJoin
+from weft.experiments.aggjoin.on_spark import runtime as on_spark
 from weft.experiments.aggjoin.paper import AGGJOIN, FIGURES, RUNTIME
 from weft.experiments.aggjoin.parameters import (
     FULL,

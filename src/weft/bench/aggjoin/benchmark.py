@@ -23,7 +23,6 @@ from rich.console import Console
 from weft.bench.aggjoin.fitting import drawn, fitted
 from weft.bench.aggjoin.points import NEAR, JudgedPoint, judged, papers_points
 from weft.bench.aggjoin.publishing import Sizes, of_each_set, published
-from weft.bench.aggjoin.steps import Setting, stepped
 from weft.bench.aggjoin.uniting import best_test, losses
 from weft.bench.aggjoin.uniting import measured as united
 from weft.bench.aggjoin.whole import in_weft, on_spark
@@ -33,6 +32,7 @@ from weft.bench.measuring.session import cores, machine, session
 from weft.bench.measuring.turns import Say
 from weft.bench.peers.in_full import sampled
 from weft.experiments.aggjoin.kernel_run import PointKernel
+from weft.experiments.aggjoin.on_spark.steps import Setting, stepped
 from weft.experiments.aggjoin.parameters import Budget, Point
 from weft.kernel.joinagg import together
 from weft.optimizer.joinagg import weft_cost

@@ -15,7 +15,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import weft
-from weft.bench.aggjoin.steps import WATERMARK
 from weft.bench.measuring.loom import register
 from weft.bench.measuring.measure import (
     Measurement,
@@ -25,6 +24,7 @@ from weft.bench.measuring.measure import (
     seconds_from_first_batch,
 )
 from weft.bench.measuring.scratch import fresh
+from weft.experiments.aggjoin.on_spark.steps import WATERMARK
 from weft.workloads.aggjoin.queries import WindowJoin
 from weft.workloads.named import NamedSql
 from weft.workloads.stored import StoredStream

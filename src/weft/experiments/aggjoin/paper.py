@@ -18,13 +18,13 @@ RUNTIME = "runtime"
 
 
 def _runtime(run: AggJoinRun) -> Data:
-    from weft.experiments.aggjoin.on_spark import runtime_data
+    from weft.experiments.aggjoin.on_spark.runtime import runtime_data
 
     return runtime_data(run.settings is QUICK, run.progress)
 
 
 def _runtime_claims(data: Data) -> tuple[list[Claim], str]:
-    from weft.experiments.aggjoin.on_spark import runtime_claims, runtime_details
+    from weft.experiments.aggjoin.on_spark.runtime import runtime_claims, runtime_details
 
     return runtime_claims(data), runtime_details(data)
 

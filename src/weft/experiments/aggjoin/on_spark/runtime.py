@@ -15,9 +15,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from weft.bench.aggjoin.steps import Setting, stepped
 from weft.bench.measuring.session import session
 from weft.experiments.aggjoin.kernel_run import PointKernel
+from weft.experiments.aggjoin.on_spark.steps import Setting, stepped
 from weft.experiments.aggjoin.parameters import THREE_WAY, TWO_WAY, Budget, Inputs, Point
 from weft.experiments.aggjoin.prototype.measuring import model_costs
 from weft.experiments.aggjoin.ranking import CLEAR, agreement, together
