@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import SparkSession
 from tests.oracle.plain_spark import INTERPRETED
 
@@ -40,6 +42,21 @@ def quick_settings(shuffle_partitions: int = 2) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.session.timeZone": "UTC",
     }
+
+
+def quick_session(warehouse: Path, **settings: str) -> SparkSession:
+    """A session for tests, on this machine alone."""
+    session = (
+        SparkSession.builder.appName("weft tests")
+        .config(map=quick_settings())
+        .config("spark.driver.memory", "2g")
+        .config("spark.sql.warehouse.dir", str(warehouse))
+        .config(map=settings)
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    forget_hadoop_defaults(session)
+    return session
 
 
 def forget_hadoop_defaults(session: SparkSession) -> None:
