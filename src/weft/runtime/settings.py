@@ -47,7 +47,8 @@ class Settings:
     waits. `overlap`: whether a micro-batch may be finished while the next one is read.
     `most_matches`: how many rows one join may add in a step before its queries are quarantined.
     `early`: which inputs of aggregation joins are aggregated before the join: "auto" (by cost), "all", "none", or a truth
-    value for each input (docs/early-aggregation.md).
+    value for each input (docs/early-aggregation.md). `finer_sets`: whether the aggregation set of one may be made of a finer
+    one that is published for another (docs/decisions/0019).
     `allow_unsafe_sql`: whether queries that run alone may call Java methods, start programs and
     read files by path (docs/sql.md).
     """
@@ -71,6 +72,7 @@ class Settings:
     most_unconsumed: int = 16
     most_matches: int = 5_000_000
     early: str | tuple[bool, ...] = "auto"
+    finer_sets: bool = True
     allow_unsafe_sql: bool = False
     keep: str | None = None
 
@@ -133,6 +135,7 @@ def check_settings(settings: Settings) -> None:
         "most_matches": (_whole(settings.most_matches, 1), "give a number of rows"),
         "keep": _interval(settings.keep),
         "early": _early(settings.early),
+        "finer_sets": (isinstance(settings.finer_sets, bool), "give True or False"),
         "overlap": (isinstance(settings.overlap, bool), "give True or False"),
         "allow_unsafe_sql": (isinstance(settings.allow_unsafe_sql, bool), "give True or False"),
     }
