@@ -28,8 +28,8 @@ def test_every_change_of_the_queries_raises_the_revision(tmp_path: Path) -> None
     seen.append(other.revision())
     catalog.set_status(record.change, QUARANTINED, "it failed")
     seen.append(other.revision())
-    catalog.set_late(record.change, 5)
-    catalog.set_complete_from(record.change, 60)
+    catalog.set_late({record.change: 5})
+    catalog.set_complete_from({record.change: 60})
     assert other.revision() == seen[-1], "counts are no change of the queries"
     catalog.drop_query("hot")
     seen.append(other.revision())
