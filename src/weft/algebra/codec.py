@@ -15,7 +15,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
 from typing import Any
 
 from weft.errors import CheckpointError
@@ -26,6 +25,7 @@ _OWN_NAMES = frozenset({_MAPPING, _FLOAT, _PARTS, _PART})
 
 _class_by_name: dict[str, type] = {}
 _name_by_class: dict[type, str] = {}
+_fields_by_class: dict[type, tuple[str, ...]] = {}
 
 
 def register(name: str, cls: type) -> None:
@@ -158,10 +158,13 @@ def _name_of(cls: type) -> str:
     return name
 
 
-@lru_cache(maxsize=1024)
 def _stored_fields(cls: type) -> tuple[str, ...]:
-    _name_of(cls)
-    return tuple(field.name for field in fields(cls) if field.init)
+    names = _fields_by_class.get(cls)
+    if names is None:
+        _name_of(cls)
+        names = tuple(field.name for field in fields(cls) if field.init)
+        _fields_by_class[cls] = names
+    return names
 
 
 def decode(value: Any) -> Any:
