@@ -33,21 +33,7 @@ __all__ = ["ACTIVE", "FALLBACK", "QUARANTINED", "REJECTED", "Catalog", "QueryRec
 
 ACTIVE, FALLBACK, QUARANTINED, REJECTED = "active", "fallback", "quarantined", "rejected"
 
-_RECORD = [
-    _queries.c[name]
-    for name in (
-        "change",
-        "name",
-        "sql",
-        "status",
-        "detail",
-        "complete_from",
-        "late",
-        "emit",
-        "backfill",
-    )
-]
-"""The columns of a record, in its order."""
+_RECORD = [_queries.c[name] for name in registrations.RECORD]
 _NEXT_REVISION = sa.update(_about).values(revision=_about.c.revision + 1)
 
 
@@ -204,7 +190,8 @@ class Catalog:
 
     def live(self) -> list[QueryRecord]:
         """All queries that are not dropped, in the order of registration."""
-        return list(self._select(_queries.c.dropped.is_(None)))
+        with self._database.reading() as connection:
+            return [QueryRecord(*row) for row in registrations.live(connection)]
 
     def set_status(self, change: int, status: str, detail: str = "") -> None:
         with self._database.writing() as connection:
