@@ -75,7 +75,7 @@ def test_late_rows_and_null_times_are_dropped_counted_and_shown(
     assert sum(p["null_times"] for p in run.recentProgress) == 2
     assert sum(p["late_rows"] for p in run.recentProgress) == 2
     assert rows_of(w, "q") == [("a", 1), ("a", 3)]
-    w._catalog.set_late(1, 0)  # as after a crash between the commit and the catalog
+    w._catalog.set_late({1: 0})  # as after a crash between the commit and the catalog
     again = weft.Weft(w._spark, tmp_path / "checkpoint")
     again.add_stream("s", w._registry.sources["s"].frame, time="ts", watermark="0 seconds")
     again.start(availableNow=True).awaitTermination()
