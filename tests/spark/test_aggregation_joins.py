@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.support import seeds
 
 import weft
 
@@ -134,7 +135,9 @@ def rows_of(w: weft.Weft, name: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in w.results(name).toArrow().to_pylist()]
 
 
-@pytest.mark.parametrize(("early", "kernel"), [("all", "lanes"), ("none", "auto")])
+@pytest.mark.parametrize(
+    ("early", "kernel"), seeds.some(__name__, [("all", "lanes"), ("none", "auto")], 1)
+)
 def test_sql_to_results_with_a_restart_in_another_time_zone(
     spark: SparkSession, tmp_path: Path, early: str, kernel: str
 ) -> None:
