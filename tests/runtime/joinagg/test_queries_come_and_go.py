@@ -127,6 +127,23 @@ def test_files_are_written_anew_and_old_panes_of_landmarks_folded(
     assert max(last.metrics["entries"].values()) < 60, "landmark panes are folded"
 
 
+@pytest.mark.parametrize(("early", "kernel"), [(EARLY, "driver"), (LATE, "lanes")])
+def test_a_new_sliding_window_does_not_count_folded_panes_of_a_landmark(
+    tmp_path: Path, early: tuple[bool, ...], kernel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # panes of 10 are folded at 40: one entry for all that ended by then
+    monkeypatch.setattr(statefiles, "MOST_FILES", 3)
+    old, new = joined("q@1", LANDMARK, LANDMARK), joined("r@2", SLIDING, SLIDING)
+    run = opened(tmp_path, (old, early), kernel=kernel)
+    play(run, 0, 50)
+    run.early[new.id] = early
+    run.queries.append(new)
+    run.restart()
+    play(run, 50, 130)
+    check_from(run, old, 10, 130)
+    check_from(run, new, 70, 130)
+
+
 def test_a_query_that_overflows_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     good, bad = joined("q@1", SLIDING, SLIDING), joined("bad@2", SLIDING, SHORT)
     good = replace(good, aggregates=good.aggregates[:1], columns=good.columns[:-1])
