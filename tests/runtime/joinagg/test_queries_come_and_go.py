@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.joinagg import INSTANTS, Row, expected, query_of
+from tests.support.joinagg import INSTANTS, Row, expected, query_of, with_changes
 from tests.support.joinagg_engine import EngineRun
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
+from weft.algebra.scalar import Call, Literal, Ref
 from weft.runtime.checkpoint.failpoints import Crash, crashing
 from weft.runtime.joinagg import statefiles
 
@@ -227,6 +228,20 @@ def test_a_query_without_groups_has_a_row_at_every_instant_also_after_a_restart(
         run.restart()
     check_from(run, query, 10, END)
     assert run.by_instant(query)[END] == {(0, None): 1}
+
+
+def test_a_change_to_nothing_joined_is_shown_once_if_having_chooses_it(tmp_path: Path) -> None:
+    nothing = Call("=", (Ref("a0", "bigint"), Literal(0, "bigint")), "boolean")
+    query = with_changes(replace(joined("q@1", SHORT, SHORT, keys=()), having=nothing))
+    run = opened(tmp_path, (query, EARLY))
+    play(run, 0, 20)
+    for watermark in (30, 40, 60):
+        for name in ("s0", "s1"):
+            run.publish(name, [], watermark)
+        run.advance()
+    play(run, 60, 70)
+    shown = [(row["at"].microsecond, row["v0"], row["removed"]) for row in run.shown(query)]
+    assert shown == [(30, 0, False), (70, None, True)]
 
 
 @pytest.mark.parametrize("kernel", ["driver", "lanes"])
