@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 from tests.support.joinagg import query_of
+from tests.support.joinagg_engine import schema
 
 from weft.algebra.aggregate import Aggregate
+from weft.algebra.joinagg.plan import AggregationPlan
 from weft.algebra.joinagg.query import AggregationJoin, JoinedAggregate
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.scalar import Expression
 from weft.optimizer.joinagg.possible import fixed_inputs
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.choices import Choices
+from weft.runtime.joinagg.inputs import Inputs
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 from weft.stats.estimate import Estimate
@@ -71,6 +74,16 @@ def test_what_may_raise_or_has_sketches_is_early_and_quantiles_make_the_others_l
     assert fixed_inputs(with_aggregate(median)) == (True, False)
     both = replace(query, aggregates=(JoinedAggregate(median, 0), JoinedAggregate(median, 1)))
     assert fixed_inputs(both) is None
+
+
+def test_an_early_sketch_beside_late_rows_asks_for_no_form_of_one_row() -> None:
+    value = Expression("`a`", "bigint", ("a",))
+    median = Aggregate("approx_percentile", (value,), "bigint", parameters=(False, 100, 0.5))
+    query = replace(joined(HOUR, HOUR), aggregates=(JoinedAggregate(median, 0),))
+    plan = AggregationPlan(1, (query,), {query.id: (True, False)})
+    inputs = Inputs(plan, {name: schema(name) for name in ("s0", "s1")})
+    assert [key[0] for key in inputs.any_of] == ["panes", "rows"]
+    assert not any(inputs.any_of.values()), "all rows are kept"
 
 
 def test_a_choice_lasts_and_a_drift_makes_the_query_switch(tmp_path: Path) -> None:

@@ -121,11 +121,12 @@ class Inputs:
         """By rows that are kept, the published columns of truth values of which one must be true; none: all are kept."""
         wanted: dict[Key, tuple[str, ...]] = {}
         for key, uses in self.by_key.items():
+            wanted[key] = ()
             predicates = {use.source.predicate for use in uses}
-            whole = key[0] == "panes" or None in predicates
-            columns = {use.source.id: row_columns(use.source, None).selected for use in uses}
-            chosen = () if whole else (c.name for c in columns.values() if c is not None)
-            wanted[key] = tuple(dict.fromkeys(chosen))
+            if key[0] == "rows" and None not in predicates:
+                columns = {use.source.id: row_columns(use.source, None).selected for use in uses}
+                chosen = (c.name for c in columns.values() if c is not None)
+                wanted[key] = tuple(dict.fromkeys(chosen))
         return wanted
 
     @cached_property
