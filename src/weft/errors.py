@@ -15,7 +15,7 @@ MESSAGES: dict[str, str] = {
     "UNKNOWN_STREAM": "there is no stream or table '{name}'; known: {known}",
     "UNKNOWN_COLUMN": "'{name}' is not a column of '{stream}'; columns: {known}",
     "AMBIGUOUS_COLUMN": "'{name}' may be a column of '{relations}'; write the relation's name and a dot "
-    "before it",
+    "before it, and give relations of one name different aliases",
     "CARTESIAN": "nothing connects {left} with {right}, so every row of one would be joined with every "
     "row of the other; add a condition on both, or write CROSS JOIN to allow it",
     "TOO_MANY_INPUTS": "a join has at most {most} inputs",

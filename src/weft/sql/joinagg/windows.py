@@ -12,6 +12,8 @@ from weft.sql.scopes.sources import Input, Sources
 
 SHORTEST_STEP: Final = 1_000
 """Watermarks have milliseconds: instants between two of them would come together."""
+LONGEST: Final = 10_000 * 365 * 24 * 3600 * 1_000_000
+"""So that sums of times fit in 64 bits."""
 _KINDS: Final[dict[str, WindowKind]] = {kind: kind for kind in get_args(WindowKind)}
 
 
@@ -57,6 +59,9 @@ def _window(sources: Sources, entry: Input) -> InputWindow | None:
         raise sources.source.error("BAD_WINDOW", window.at, detail=detail)
     if window is None:
         raise sources.source.error("NO_INPUT_WINDOW", entry.at, stream=entry.relation)
+    if window.length > LONGEST:
+        detail = "a window of more than 10,000 years; write [WINDOW UNTIL NOW] for all rows so far"
+        raise sources.source.error("BAD_WINDOW", window.at, detail=detail)
     return InputWindow(_KINDS[window.kind], window.length)
 
 
