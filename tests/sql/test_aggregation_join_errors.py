@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.sql.joinagg_support import error, query
+from tests.sql.support import FakeAnalyzer
+
+from weft.sql import AnalysisProblem
 
 WHERE = "WHERE a.auctionID = b.auctionID"
 TWO = "FROM Auction a [WINDOW 1 HOUR], Bid b [WINDOW 1 HOUR]"
@@ -150,3 +153,14 @@ def test_fifteen_inputs_are_allowed() -> None:
     inputs = ", ".join(f"Bid b{i} [WINDOW 1 HOUR]" for i in range(15))
     equal = " AND ".join(f"b0.auctionID = b{i}.auctionID" for i in range(1, 15))
     assert len(query(f"SELECT count(*) FROM {inputs} WHERE {equal}").inputs) == 15
+
+
+def test_join_keys_of_types_that_spark_cannot_compare_are_named_as_they_are_written() -> None:
+    problem = AnalysisProblem(
+        "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
+        '[DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES] Cannot resolve "(0.auctionID = 1.ts)" due to data type mismatch: ("BIGINT" and "TIMESTAMP"). SQLSTATE: 42K09',
+    )
+    analyzer = FakeAnalyzer({"(`0.auctionID` = `1.ts`)": problem})
+    raised = error(f"SELECT count(*) {TWO} WHERE a.auctionID = b.ts", analyzer=analyzer)
+    assert raised.error_class == "TYPE_MISMATCH"
+    assert '"(auctionID = ts)"' in str(raised)

@@ -41,6 +41,8 @@ from weft.sql.typing.exact import Exact
 from weft.sql.typing.scalars import Typer
 
 _PLACES = re.compile(r"\s*SQLSTATE: .*|^\[[A-Z_.]+\]\s*", re.DOTALL)
+_SLOTS = re.compile(r"(?<![\w.])\d+\.(?=[A-Za-z_])")
+"""The input's number before a column's name, which no user has written."""
 IN_FILTER: Final = "in FILTER"
 IN_ARGUMENT: Final = "inside another aggregate"
 AGGREGATED: Final = frozenset({IN_FILTER, IN_ARGUMENT})
@@ -214,6 +216,7 @@ def with_path(typed: Typed, path: tuple[str, ...]) -> Typed:
 def refusal(source: Source, node: SyntaxNode, problem: AnalysisProblem) -> SqlError:
     """The error for an expression that Spark refuses, without the places in the text it saw."""
     message = _PLACES.sub("", problem.message.strip()).split("\n", 1)[0] or problem.error_class
+    message = _SLOTS.sub("", message)
     if problem.error_class.startswith("DATATYPE_MISMATCH"):
         return source.error("TYPE_MISMATCH", node.start, detail=message)
     return source.error("INVALID_QUERY", node.start, detail=message)
