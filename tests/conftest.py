@@ -27,11 +27,11 @@ FAILED = pytest.StashKey[bool]()
 HOST = pytest.StashKey[subprocess.Popen[bytes]]()
 """The process that has Spark, if there are several workers."""
 
-# No deadlines: the machine's speed is not under test. Half of the usual examples: every run has others.
+# No deadlines: the machine's speed is not under test. A third of the usual examples: every run has others.
 settings.register_profile(
     "weft",
     deadline=None,
-    max_examples=50,
+    max_examples=30,
     derandomize=False,
     print_blob=True,
     database=DirectoryBasedExampleDatabase(FAILED_EXAMPLES),

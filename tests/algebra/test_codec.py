@@ -48,6 +48,25 @@ def test_a_read_only_mapping_is_written_like_a_dict() -> None:
     assert codec.loads(codec.dumps(values)) == {"a": window}
 
 
+def test_what_occurs_again_is_written_once_and_is_one_object_again() -> None:
+    window, field = Window(60, 60, 0), Field("x", "bigint")
+    pair = (field, window)
+    value = (pair, [pair, window], {"a": window, "b": (field,)}, (), float("nan"), (1, True, None))
+    form = codec.encode_by_parts(value)
+    assert codec.dumps_by_parts(value).count('"window"') == 1
+    back = codec.decode(form)
+    assert back[0] is back[1][0] and back[1][1] is back[0][1] is back[2]["a"]
+    assert back[2]["b"][0] is back[0][0]
+    assert back[4] != back[4]
+    assert codec.dumps(back) == codec.dumps(value)
+
+
+def test_equal_values_that_are_other_objects_stay_apart() -> None:
+    """1 and True are equal, and so are values that differ in them alone."""
+    form = codec.encode_by_parts(((1, 2), (True, 2)))
+    assert form == {"is": "parts", "parts": [], "value": [[1, 2], [True, 2]]}
+
+
 def test_two_classes_cannot_claim_one_name() -> None:
     @dataclass(frozen=True)
     class Other:
@@ -57,6 +76,8 @@ def test_two_classes_cannot_claim_one_name() -> None:
         codec.register("window", Other)
     with pytest.raises(ValueError, match="uses this name itself"):
         codec.register("dict", Other)
+    with pytest.raises(ValueError, match="uses this name itself"):
+        codec.register("part", Other)
     with pytest.raises(ValueError, match="stored as 'window' already"):
         codec.register("windows", Window)
     assert codec.stored_names()["window"] is Window

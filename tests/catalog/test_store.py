@@ -13,7 +13,7 @@ from tests.support.race import race
 
 import weft
 from weft.catalog import Catalog
-from weft.catalog.store import QUARANTINED
+from weft.catalog.store import FALLBACK, QUARANTINED
 
 
 def url(path: Path) -> str:
@@ -28,13 +28,28 @@ def test_every_change_of_the_queries_raises_the_revision(tmp_path: Path) -> None
     seen.append(other.revision())
     catalog.set_status(record.change, QUARANTINED, "it failed")
     seen.append(other.revision())
-    catalog.set_late(record.change, 5)
-    catalog.set_complete_from(record.change, 60)
+    catalog.set_late({record.change: 5})
+    catalog.set_complete_from({record.change: 60})
     assert other.revision() == seen[-1], "counts are no change of the queries"
     catalog.drop_query("hot")
     seen.append(other.revision())
     assert seen == [0, 1, 2, 3]
     assert catalog.last_change() == 1
+
+
+def test_live_records_are_those_that_are_found_by_name(tmp_path: Path) -> None:
+    """All of them together are read past SQLAlchemy, a single one is not."""
+    catalog = Catalog(url(tmp_path / "catalog.db"))
+    catalog.add_query("a", "SELECT 'ä'", emit="full")
+    catalog.add_query("b", "SELECT 2", FALLBACK, "why", backfill=True)
+    catalog.add_query("gone", "SELECT 3")
+    catalog.drop_query("gone")
+    catalog.set_late({1: 5})
+    catalog.set_complete_from({2: -(1 << 62)})
+    live = catalog.live()
+    assert live == [catalog.find("a"), catalog.find("b")]
+    assert [record.backfill for record in live] == [False, True]
+    assert type(live[1].backfill) is bool
 
 
 def test_changes_of_one_transaction_are_all_or_none(tmp_path: Path) -> None:

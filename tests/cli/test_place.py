@@ -56,6 +56,15 @@ def test_balanced_is_the_default_and_decimals_are_read(tmp_path: Path) -> None:
     assert seconds["total_cost"] == pytest.approx(1000 * millis["total_cost"])
 
 
+def test_one_node_has_all_and_the_plan_is_called_by_the_optimizer_that_was_asked(
+    tmp_path: Path,
+) -> None:
+    for name in OPTIMIZERS:
+        found = place(tmp_path, "--rate", 10, "--nodes", 1, "--optimizer", name)
+        assert found["optimizer"] == name
+        assert found["total_cost"] == found["max_cost"] == found["nodes"][0]["cost"]
+
+
 def test_preprocessing_keeps_equal_edges_together(tmp_path: Path) -> None:
     options = ("--rate", 10, "--nodes", 4, "--optimizer", "g-rr")
     apart = place(tmp_path, *options)
@@ -119,6 +128,8 @@ BAD_OPTIONS = {
     ("--nodes", "2", "--weights", "1,0"): "the weight 0 of node 2 must be positive",
     ("--nodes", "2", "--weights=-1,1"): "the weight -1 of node 1 must be positive",
     ("--nodes", "2", "--weights", "1,nan"): "the weight nan of node 2 must be positive",
+    ("--nodes", "2", "--weights", "1e-320,1"): "the weight 1e-320 of node 1 is not between 1e-18",
+    ("--nodes", "2", "--weights", "1,inf"): "the weight inf of node 2 is not between 1e-18",
     ("--nodes", "2", "--weights", "1,"): "the weight '' of node 2 is not a number",
     ("--nodes", "2", "--weights", "1,2,3"): "there are 3 weights for 2 nodes",
     ("--nodes", "2", "--optimizer", "magic"): "the optimizers are g-rand",

@@ -32,8 +32,8 @@ def registered(folder: Path) -> Path:
     open_checkpoint(storage, found.name, lanes=2)
     catalog = Catalog(f"sqlite:///{storage.path('catalog.db')}")
     hot = catalog.add_query("hot", PER_MINUTE)
-    catalog.set_late(hot.change, 1234)
-    catalog.set_complete_from(hot.change, 1_704_067_200_000_000)
+    catalog.set_late({hot.change: 1234})
+    catalog.set_complete_from({hot.change: 1_704_067_200_000_000})
     catalog.add_query("alone", PER_MINUTE, "fallback", REASON)
     catalog.close()
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,7 +49,7 @@ def test_what_is_remembered_does_not_grow_with_plans_and_dropped_queries(storage
         books.planned("s", plan(version), {record.id: version})
         names.drop_query("passing")
     assert {stream: dict(late) for stream, late in books._late.items()} == {"s": {100: 100}}
-    assert books._recorded == {"s": 100}
+    assert books._recorded == {"s": (100, {})}
 
 
 def test_what_the_database_did_not_take_is_told_again(
@@ -58,7 +59,7 @@ def test_what_the_database_did_not_take_is_told_again(
     names.add_query("a", "SELECT 1")
     books = Bookkeeping(names, storage)
 
-    def gone(self: Catalog, change: int, pairs: int) -> None:
+    def gone(self: Catalog, pairs: Mapping[int, int]) -> None:
         raise CatalogError("CATALOG_UNAVAILABLE", url="a database", detail="it is gone")
 
     with monkeypatch.context() as patched:
@@ -67,6 +68,37 @@ def test_what_the_database_did_not_take_is_told_again(
     assert names.find("a").late == 0
     books.planned("s", plan(1, a_1=60), {"a@1": 5})
     assert (names.find("a").late, names.find("a").complete_from) == (5, 60)
+
+
+def test_a_new_plan_tells_the_times_that_are_new(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = catalog(storage)
+    for name in "abc":
+        names.add_query(name, "SELECT 1")
+    books = Bookkeeping(names, storage)
+    told: list[dict[int, int]] = []
+    tell = Catalog.set_complete_from
+
+    def telling(self: Catalog, times: Mapping[int, int]) -> None:
+        told.append(dict(times))
+        tell(self, times)
+
+    monkeypatch.setattr(Catalog, "set_complete_from", telling)
+    books.planned("s", plan(1, a_1=60, b_2=60), {})
+    books.planned("s", plan(2, a_1=60, b_2=70, c_3=80), {})
+    assert told == [{1: 60, 2: 60}, {2: 70, 3: 80}]
+    assert [record.complete_from for record in names.live()] == [60, 70, 80]
+
+    def gone(self: Catalog) -> int:
+        raise CatalogError("CATALOG_UNAVAILABLE", url="a database", detail="it is gone")
+
+    with monkeypatch.context() as patched:  # nothing of this plan is known to be in the database
+        patched.setattr(Catalog, "last_change", gone)
+        books.planned("s", plan(3, a_1=90, b_2=70, c_3=80), {})
+    books.planned("s", plan(3, a_1=90, b_2=70, c_3=80), {})
+    assert told[-1] == {1: 90, 2: 70, 3: 80}
+    assert [record.complete_from for record in names.live()] == [90, 70, 80]
 
 
 def test_a_lost_catalog_is_filled_from_the_copy_and_gives_no_number_again(storage: Storage) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.algebra.query import Field, StreamSchema
+from weft.algebra import codec
+from weft.algebra.nodes.reads import reads_alike
+from weft.algebra.query import Field, Query, StreamSchema
 from weft.errors import CheckpointError
 from weft.optimizer.gtweave import share
 from weft.runtime.checkpoint import log as log_module
@@ -26,8 +30,25 @@ from weft.runtime.checkpoint.commits import (
 )
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
+from weft.sql.binding.bind import bind
 
 STREAM = StreamSchema("s", (Field("ts", "timestamp"), Field("v", "bigint")), "ts", 0)
+
+
+def bound(sql: str) -> Query:
+    query = bind("q", sql, {"s": STREAM}, _Unasked(), query_id="q@1")
+    assert isinstance(query, Query)
+    return query
+
+
+class _Unasked:
+    """Knows no types: the queries here are bound without Spark."""
+
+    def types(self, fields: object, expressions: Sequence[str]) -> tuple[str, ...]:
+        return ("boolean",) * len(expressions)
+
+    def output_names(self, fields: object, expressions: Sequence[str]) -> tuple[str, ...]:
+        return tuple(expressions)
 
 
 def entry(name: str) -> dict[str, Any]:
@@ -188,12 +209,37 @@ def test_a_plan_has_a_checksum(tmp_path: Path) -> None:
     path.write_bytes(data.replace(b'"ts"', b'"tz"', 1))
     with pytest.raises(CheckpointError, match="checksum differs"):
         StreamLog(Storage(tmp_path), "s").plan(3)
-    path.write_bytes(data.replace(b'"format":3', b'"format":9'))
+    path.write_bytes(data.replace(b'"format":4', b'"format":9'))
     with pytest.raises(CheckpointError, match="NEWER_FORMAT"):
         StreamLog(Storage(tmp_path), "s").plan(3)
     path.unlink()
     with pytest.raises(CheckpointError, match="missing"):
         StreamLog(Storage(tmp_path), "s").plan(3)
+
+
+def test_a_plan_of_the_format_before_is_read(tmp_path: Path) -> None:
+    """Format 3 wrote every query whole."""
+    query = bound("SELECT v, count(*) AS n FROM s GROUP BY v, window(ts, '10 seconds')")
+    same_parts = replace(query, id="r@2", name="r")
+    plan = share(3, STREAM, [query, same_parts], {"q@1": 5, "r@2": 6})
+    log = StreamLog(Storage(tmp_path), "s")
+    log.put_plan(plan)
+    path = tmp_path / "streams/s/plans/00000003.json"
+    now = path.read_bytes()
+    assert StreamLog(Storage(tmp_path), "s").plan(3) == plan
+    data = codec.dumps(plan).encode()
+    header = {"format": 3, "size": len(data), "checksum": zlib.crc32(data)}
+    path.write_bytes(json.dumps(header).encode() + b"\n" + data)
+    assert StreamLog(Storage(tmp_path), "s").plan(3) == plan
+    assert len(now) < len(path.read_bytes())
+
+
+def test_what_queries_have_in_common_is_one_object_again(tmp_path: Path) -> None:
+    query = bound("SELECT v, count(*) AS n FROM s WHERE v > 2 GROUP BY v, window(ts, '10 seconds')")
+    queries = [replace(query, id=f"q@{number}") for number in range(3)]
+    StreamLog(Storage(tmp_path), "s").put_plan(share(3, STREAM, queries, {}))
+    first, *others = StreamLog(Storage(tmp_path), "s").plan(3).queries
+    assert all(reads_alike(first, other) for other in others)
 
 
 @pytest.mark.parametrize("read_before", range(5))

@@ -7,7 +7,7 @@ snapshot of every version that state still needs lives in the checkpoint.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -229,16 +229,15 @@ class SharedPlan:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The stream's columns in use, event time first."""
-        used = {self.stream.time}
-        for query in self.queries:
-            used |= query_columns(query)
+        used = {self.stream.time}.union(*columns_by_query(self.queries))
         order = [field.name for field in self.stream.fields]
         return tuple(sorted(used, key=order.index))
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
         """The tables that queries look up rows in."""
-        return tuple(sorted({table for query in self.queries for table in query_tables(query)}))
+        lookups = {id(query.lookups): query for query in self.queries if query.lookups}
+        return tuple(sorted({table for query in lookups.values() for table in query_tables(query)}))
 
 
 def query_columns(query: Query) -> set[str]:
@@ -254,6 +253,16 @@ def query_columns(query: Query) -> set[str]:
         return used
     every_column = columns_read(query.stream, query.lookups, used)
     return {column for relation, column in every_column if relation == query.stream}
+
+
+def columns_by_query(queries: Iterable[Query]) -> Iterator[set[str]]:
+    """`query_columns` of each, computed once for queries that consist of the same objects."""
+    kept: dict[tuple[int, ...], set[str]] = {}
+    for query in queries:
+        parts = (id(query.keys), id(query.predicate), id(query.aggregates), id(query.lookups))
+        if parts not in kept:
+            kept[parts] = query_columns(query)
+        yield kept[parts]
 
 
 def query_tables(query: Query) -> tuple[str, ...]:

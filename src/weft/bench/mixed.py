@@ -31,7 +31,7 @@ from weft.bench.measuring.session import cores, machine, session
 from weft.bench.measuring.turns import Contender, Say, take_turns
 from weft.bench.peers.floor import floor
 from weft.bench.peers.plain_spark import plain_spark
-from weft.bench.scale.benchmark import scale
+from weft.bench.scale.benchmark import BATCHES, scale
 from weft.optimizer.groupby.planner import plan_tree
 from weft.optimizer.groupby.trees.statistics import GroupStatistics
 from weft.optimizer.gtweave import share
@@ -200,8 +200,8 @@ class MixedBench:
         ]
 
     def scale(self) -> list[Comparison]:
-        """A hundred thousand mixed queries beside a thousand, over the first three million rows."""
-        stream = self._bids(FEW, self._options.rows_millions).first(3)
+        """A hundred thousand mixed queries beside a thousand, over the first millions of rows."""
+        stream = self._bids(FEW, max(BATCHES + 1, self._options.rows_millions))
         comparisons, runs = scale(self._spark, stream, self._work, self._say)
         self.measurements += runs
         return comparisons

@@ -1,13 +1,13 @@
-"""The three statements of a registration, as SQLite takes them.
+"""The statements of a registration, and the live queries, as SQLite takes them.
 
-A statement costs SQLite microseconds, and SQLAlchemy a hundred: with many queries in one change that is most of the
-time. So on SQLite these statements, and only these, go to the driver's cursor, in the transaction that is open. What
+A statement costs SQLite microseconds, and SQLAlchemy a hundred; a row of a result one, and SQLAlchemy ten: with many
+queries that is most of the time. So on SQLite these statements, and only these, go to the driver's cursor, in the transaction that is open. What
 fails there is done again by SQLAlchemy, which gives the error its usual form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,19 @@ _NAMED = sa.select(queries.c.change).where(
     queries.c.name == sa.bindparam("name"), queries.c.dropped.is_(None)
 )
 _COUNT = sa.update(about).values(revision=about.c.revision + 1)
+RECORD = (
+    "change",
+    "name",
+    "sql",
+    "status",
+    "detail",
+    "complete_from",
+    "late",
+    "emit",
+    "backfill",
+)
+"""The columns of a record, in its order."""
+_LIVE = sa.select(*(queries.c[name] for name in RECORD)).where(queries.c.dropped.is_(None))
 _COLUMNS = ("name", "sql", "status", "detail", "late", "registered", "emit", "backfill")
 
 
@@ -34,6 +47,18 @@ def is_live(connection: Connection, name: str) -> bool:
         except _failure(connection):
             pass
     return connection.execute(_NAMED, {"name": name}).first() is not None
+
+
+def live(connection: Connection) -> Iterable[tuple[Any, ...]]:
+    """The columns of all live queries' records, in the order of registration."""
+    cursor = _cursor(connection)
+    if cursor is not None:
+        try:
+            rows = cursor.execute(_text("live")).fetchall()
+            return [(*row[:-1], bool(row[-1])) for row in rows]  # SQLite has no booleans
+        except _failure(connection):
+            pass
+    return connection.execute(_LIVE.order_by(queries.c.change)).tuples().all()
 
 
 def add(connection: Connection, row: Mapping[str, Any]) -> int:
@@ -82,6 +107,9 @@ def _text(statement: str) -> str:
             f"INSERT INTO {queries.name} ({', '.join(_COLUMNS)}) "
             f"VALUES ({', '.join('?' * len(_COLUMNS))})"
         )
+    if statement == "live":
+        columns = ", ".join(f'"{name}"' for name in RECORD)
+        return f"SELECT {columns} FROM {queries.name} WHERE dropped IS NULL ORDER BY change"
     if statement == "count":
         return f"UPDATE {about.name} SET revision = revision + 1"
     return f"SELECT change FROM {queries.name} WHERE name = ? AND dropped IS NULL"

@@ -93,6 +93,30 @@ def test_more_nodes_than_queries_leave_nodes_empty() -> None:
     ]
 
 
+def test_a_plan_is_called_balanced_also_where_a_start_was_best() -> None:
+    demand = Demand.of(workload_of(random_windows(2, 1)), 1_000_000, 1)
+    assert balanced(demand).optimizer == "balanced"
+
+
+@pytest.mark.parametrize("balance", [0.0, 0.3, 0.5, 1.0])
+def test_of_many_nodes_the_heaviest_are_used(balance: float) -> None:
+    """Fewer nodes are looked at, and the plan is as good as by trying all on all of them."""
+    weights = [1.0, 3.0, 2.0, 0.5, 3.0]
+    demand = Demand.of(workload_of(random_windows(3, 5, slides=(2, 3, 5))), 100_000, weights)
+    plan = balanced(demand, balance=balance)
+    assert len(plan.weights) == len(plan.loads) == 5
+    best = min(
+        weighed(placement("all", demand, np.array(tree_of), np.array(nodes)), balance)
+        for tree_of, nodes in _all_plans(3, 5)
+    )
+    assert weighed(plan, balance) == pytest.approx(best)
+
+
+def test_a_million_nodes_take_no_longer_than_the_queries_need() -> None:
+    plan = balanced(Demand.of(workload_of(random_windows(3, 1)), 1, 1_000_000))
+    assert (plan.loads > 0).sum() <= 3 and len(plan.loads) == 1_000_000
+
+
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
@@ -104,6 +128,8 @@ def test_more_nodes_than_queries_leave_nodes_empty() -> None:
         ([-1.5], "weight -1.5 of node 1"),
         ([1, float("nan")], "weight nan of node 2"),
         ([float("inf")], "weight inf of node 1"),
+        ([1, 1e-320], "weight 9.99989e-321 of node 2 is not between 1e-18 and 1e\\+18"),
+        ([1e19], "weight 1e\\+19 of node 1 is not between"),
     ],
 )
 def test_nodes_that_cannot_be_are_refused(nodes: object, message: str) -> None:

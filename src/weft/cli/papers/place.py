@@ -14,7 +14,7 @@ from weft.cli.output import console, print_json
 from weft.cli.papers.rates import positive_rate
 from weft.cli.papers.window_table import read_windows
 from weft.optimizer.placement.balanced import BALANCE, balanced
-from weft.optimizer.placement.demand import MOST_NODES, Demand
+from weft.optimizer.placement.demand import MOST_NODES, Demand, wrong_weight
 from weft.optimizer.placement.optimizers import OPTIMIZERS, load_compiled
 from weft.optimizer.placement.placement import Placement
 
@@ -141,8 +141,9 @@ def _weights(text: str, nodes: int) -> list[float]:
         except ValueError:
             detail = f"the weight '{part.strip()}' of node {number} is not a number"
             raise typer.BadParameter(detail, param_hint="--weights") from None
-        if not 0 < weight < float("inf"):
-            detail = f"the weight {part.strip()} of node {number} must be positive"
+        wrong = wrong_weight(weight)
+        if wrong:
+            detail = f"the weight {part.strip()} of node {number} {wrong}"
             raise typer.BadParameter(detail, param_hint="--weights")
         weights.append(weight)
     if len(weights) != nodes:

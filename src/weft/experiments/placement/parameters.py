@@ -24,8 +24,9 @@ class Configuration:
     largest_overlap: int
     primes: bool
 
-    def workload(self, seed: int) -> Workload:
-        """Slides by a Zipf distribution in which long slides are popular, overlap factors uniform from 1 on."""
+    def workload(self, seed: int, short_popular: bool = False) -> Workload:
+        """Slides by a Zipf distribution in which long slides (or short ones) are popular, overlap factors uniform from
+        1 on."""
         slides = any_slides(self.largest_slide)
         if self.primes:
             slides = [prime for prime in coprime_slides(20) if prime <= self.largest_slide]
@@ -35,7 +36,7 @@ class Configuration:
             slides,
             skew=self.skew,
             largest_overlap=self.largest_overlap,
-            popular_first=False,
+            popular_first=short_popular,
         ).workload()
 
 

@@ -18,8 +18,10 @@ from functools import cached_property
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.codec import digest
 from weft.algebra.nodes.reads import (
+    alike,
     distinct_keys,
     distinct_node,
+    one_of_each,
     partials,
     partials_read,
     presence,
@@ -219,7 +221,8 @@ class _Pools:
         self.plan = plan
         self._places: dict[str, tuple[str, Fragments | None]] = {}
         self._readers: dict[str, dict[str, Query]] = {}
-        self._with_sketches: dict[str, bool] = {}
+        self._with_sketches: dict[tuple[int, ...], bool] = {}
+        self._names: dict[tuple[str, Fragments | None], str] = {}
         self._retired: dict[tuple[str, str], list[str]] = {}
         for old in plan.retired:
             for name in old.queries:
@@ -231,7 +234,9 @@ class _Pools:
         places += [(old, None) for old in self._retired.get((query.id, base_of(node)), ())]
         names = []
         for reading in places:
-            name = pool_name(*reading) + (SKETCHED if self._sketched(query) else "")
+            if reading not in self._names:
+                self._names[reading] = pool_name(*reading)
+            name = self._names[reading] + (SKETCHED if self._sketched(query) else "")
             self._places[name] = reading
             self._readers.setdefault(name, {})[query.id] = query
             names.append(name)
@@ -240,7 +245,8 @@ class _Pools:
     def _sketched(self, query: Query) -> bool:
         """Whether a query needs sketches. They are expensive to combine, so queries that need them
         have pools of their own, and the predicates of all others do not combine sketches."""
-        if query.id not in self._with_sketches:
+        key = alike(query)
+        if key not in self._with_sketches:
             carried = (
                 partial
                 for aggregate in query.aggregates
@@ -248,8 +254,8 @@ class _Pools:
                 for partial in partials(query, aggregate, self.plan.stream)
             )
             sketched = any(partial.combine.name in SKETCHES for partial in carried)
-            self._with_sketches[query.id] = sketched
-        return self._with_sketches[query.id]
+            self._with_sketches[key] = sketched
+        return self._with_sketches[key]
 
     def built(self) -> dict[str, Pool]:
         """The pools. All number their members alike, so that a query has one place in all of
@@ -283,7 +289,7 @@ class _Pools:
         members = tuple((numbers[text], predicate) for text, predicate in predicates.items())
         needed = {
             partial.name
-            for query in queries
+            for query in one_of_each(queries)
             for partial in partials_read(query, base_of(node), self.plan.stream)
         }
         return Pool(name, node, fragments, queries, frozenset(needed), members)
@@ -292,15 +298,22 @@ class _Pools:
 def _shapes(queries: list[Query], fragments: Fragments | None, pools: _Pools) -> tuple[Shape, ...]:
     members: dict[object, list[Query]] = {}
     inputs: dict[object, tuple[tuple[Partial, ...] | DistinctCount, ...]] = {}
+    members_of_parts: dict[tuple[object, ...], list[Query]] = {}
     for query in queries:
+        parts = (*alike(query), id(query.having), id(query.columns), query.publishes)
+        same_parts = members_of_parts.get(parts)
+        if same_parts is not None and not any(a.distinct for a in query.aggregates):
+            same_parts.append(query)
+            continue
         own_inputs = tuple(
             _inputs(query, aggregate, fragments, pools) for aggregate in query.aggregates
         )
         outputs = tuple(column.value for column in query.columns)
         key = (query.aggregates, query.having, outputs, own_inputs, query.publishes)
-        members.setdefault(key, []).append(query)
+        members_of_parts[parts] = members.setdefault(key, [])
+        members[key].append(query)
         inputs[key] = own_inputs
-    return tuple(_shape(alike, inputs[key]) for key, alike in members.items())
+    return tuple(_shape(of_shape, inputs[key]) for key, of_shape in members.items())
 
 
 def _shape(queries: list[Query], inputs: tuple[tuple[Partial, ...] | DistinctCount, ...]) -> Shape:

@@ -11,7 +11,8 @@ wg-i and tries at random: an item, or all items of an edge set, to another tree 
 node; two items exchanged; two trees merged; a tree split. A change that does not pay is kept with a chance that
 falls as the search goes on. Since only few nodes have the largest load, the search sees a smooth stand-in, the
 norm (Σ loadᵖ)^(1/p) with p = 32; what it returns is compared with its starts by the true sum above, so no plan is
-worse than both wg-tn and wg-i by that sum. Above a balance of 1/2 the search goes through 1/2 first, above 0.8
+worse than both wg-tn and wg-i by that sum. With more nodes than items only as many nodes are looked at, those of the
+largest weights: no plan can use more, and a lighter node is never the better one. Above a balance of 1/2 the search goes through 1/2 first, above 0.8
 through that, too: with max cost alone nearly all changes look alike.
 
 Preconditions: none. Weights are the nodes' capacities. Deterministic for a seed.
@@ -20,6 +21,8 @@ item. Space: O(trees · edge sets).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -64,6 +67,8 @@ def balanced(
     if not 0 <= balance <= 1:
         detail = f"balance must be between 0 (total cost) and 1 (max cost): {balance:g}"
         raise PlacementError("BAD_PLACEMENT", detail=detail)
+    if demand.nodes > demand.items:
+        return _on_heaviest(demand, seed, balance, trials_per_item)
     starts = [wg_i(demand, seed)]
     if len(demand.workload.edge_sets) <= _MOST_MERGED:
         starts.insert(0, wg_tn(demand, seed))
@@ -72,7 +77,17 @@ def balanced(
     for aim in (*(aim for aim in _ON_THE_WAY if aim < balance), balance):
         plan = annealed(demand, plan, aim, seed, trials)
         best = min(best, plan, key=lambda plan: weighed(plan, balance))
-    return best
+    return replace(best, optimizer="balanced")
+
+
+def _on_heaviest(demand: Demand, seed: int, balance: float, trials_per_item: int) -> Placement:
+    """More nodes than items: a plan on as many nodes as there are items."""
+    used = np.sort(np.argsort(-demand.weights, kind="stable")[: demand.items])
+    fewer = replace(demand, weights=demand.weights[used])
+    # The sum's first term is relative to the weights of all nodes, those without work included.
+    share = float(fewer.weights.sum() / demand.weights.sum())
+    plan = balanced(fewer, seed, balance / (balance + (1 - balance) * share), trials_per_item)
+    return replace(plan, weights=demand.weights, node_of=used[plan.node_of])
 
 
 def weighed(plan: Placement, balance: float) -> float:

@@ -22,6 +22,8 @@ from weft.optimizer.edges.edge_atoms import EdgeAtoms, Integers, edge_atoms
 from weft.optimizer.edges.workload import Workload
 
 MOST_NODES = 1_000_000
+MOST_WEIGHT = 1e18
+"""The largest weight of a node, and one divided by the least: beyond, loads would not be numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,18 @@ def node_weights(nodes: int | Sequence[float] | Floats) -> Floats:
     if not len(nodes):
         raise PlacementError("BAD_PLACEMENT", detail="there are no nodes")
     for number, weight in enumerate(nodes, 1):
-        if not 0 < weight < float("inf"):
-            detail = f"the weight {weight:g} of node {number} must be positive"
-            raise PlacementError("BAD_PLACEMENT", detail=detail)
+        wrong = wrong_weight(weight)
+        if wrong:
+            raise PlacementError(
+                "BAD_PLACEMENT", detail=f"the weight {weight:g} of node {number} {wrong}"
+            )
     return np.asarray(nodes, dtype=np.float64)
+
+
+def wrong_weight(weight: float) -> str:
+    """What is wrong with the weight of a node, as the end of a sentence; empty if nothing is."""
+    if not weight > 0:
+        return "must be positive"
+    if not 1 / MOST_WEIGHT <= weight <= MOST_WEIGHT:
+        return f"is not between {1 / MOST_WEIGHT:g} and {MOST_WEIGHT:g}"
+    return ""

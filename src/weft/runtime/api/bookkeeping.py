@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict
 
 from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import CatalogError, CheckpointError
@@ -28,8 +27,8 @@ class Bookkeeping:
         self._catalog, self._storage = catalog, storage
         self._late: dict[str, Mapping[int, int]] = {}
         """By stream: the late pairs of its queries, by change, as the catalog has them."""
-        self._recorded: dict[str, int] = {}
-        """By stream: the plan version of which the catalog knows from when on queries are complete."""
+        self._recorded: dict[str, tuple[int, Mapping[str, int]]] = {}
+        """By stream: the plan version of which the catalog knows from when on queries are complete, and these times."""
 
     def planned(self, stream: str, plan: Plan, late: Mapping[str, int]) -> None:
         """Take down what a step has committed."""
@@ -37,31 +36,36 @@ class Bookkeeping:
         counts = {change_of(query_id): pairs for query_id, pairs in registered.items()}
         noted = self._late.get(stream, {})
         changed = {c: pairs for c, pairs in counts.items() if noted.get(c) != pairs}
-        new_plan = self._recorded.get(stream) != plan.version
+        version, times_noted = self._recorded.get(stream, (None, {}))
+        new_plan = version != plan.version
         if not changed and not new_plan:
             return
         try:
             with self._catalog.transaction():
-                for change, pairs in changed.items():
-                    self._catalog.set_late(change, pairs)
+                self._catalog.set_late(changed)
                 if new_plan:
-                    for query_id, time in plan.complete_from.items():
-                        if is_hidden(query_id):
-                            continue
-                        self._catalog.set_complete_from(change_of(query_id), time)
+                    times = {
+                        change_of(query_id): time
+                        for query_id, time in plan.complete_from.items()
+                        if times_noted.get(query_id) != time and not is_hidden(query_id)
+                    }
+                    self._catalog.set_complete_from(times)
                     self.save_copy()
         except CatalogError as error:
             _logger.info("the step is committed, and the catalog is told later: %s", error)
+            self._recorded.pop(
+                stream, None
+            )  # what it knows is not certain any more: all is told again
             return
         self._late[stream] = counts
-        self._recorded[stream] = plan.version
+        self._recorded[stream] = plan.version, plan.complete_from
 
     def save_copy(self) -> None:
         """Write a copy of the live queries into the checkpoint."""
         body = {
             "format": COPY_FORMAT,
             "last": self._catalog.last_change(),
-            "queries": [asdict(record) for record in self._catalog.live()],
+            "queries": [vars(record) for record in self._catalog.live()],
         }
         self._storage.put(COPY, to_json(body))
 

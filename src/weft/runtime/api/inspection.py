@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 from weft.algebra.joinagg.sets import set_of
@@ -10,7 +12,7 @@ from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.numbered import numbered, numbered_name, source_name
-from weft.algebra.plan import SharedPlan
+from weft.algebra.plan import SharedPlan, Sharing
 from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import Catalog
 from weft.errors import CatalogError
@@ -48,9 +50,11 @@ class Inspection:
         lanes: int,
     ) -> None:
         self._registry, self._catalog = registry, catalog
-        self._lanes = lanes
+        self._weights = settings.lane_weights(lanes)
         self._settings, self._log = settings, log
         self._choices = choices
+        self._made: dict[str, _Made] = {}
+        """By stream: the last plan that was made here without statistics, for who asks again."""
 
     def plan(self, stream: str) -> SharedPlan:
         """The shared plan of a stream's queries as they are registered now."""
@@ -73,8 +77,16 @@ class Inspection:
             if [query.id for query in plan.queries] == [query.id for query in queries]:
                 return plan
         counts = group_counts(self._catalog.statistics(stream))
-        weaving = WindowWeaving(measured_sharing(settings, last), counts)
-        return share(0, schema, queries, {query.id: ALWAYS for query in queries}, weaving)
+        sharing = measured_sharing(settings, last)
+        made = self._made.get(stream)
+        if made is not None and counts is None and made.for_the_same(schema, queries, sharing):
+            return made.plan
+        weaving = WindowWeaving(sharing, counts)
+        always = {query.id: ALWAYS for query in queries}
+        plan = share(0, schema, queries, always, weaving)
+        if counts is None:
+            self._made[stream] = _Made(schema, sharing, plan)
+        return plan
 
     def _sets(self, stream: StreamSchema) -> list[Query]:
         """The aggregation sets of early inputs on a stream."""
@@ -113,6 +125,7 @@ class Inspection:
                     for name, about in held_back.items()
                     if name in query.relations and len(query.relations) > 1
                 },
+                self._lanes_of(AGGREGATIONS_LOG),
             )
             for query in queries
         ]
@@ -158,21 +171,42 @@ class Inspection:
         shared = [plan for plan in plans if plan.queries]
         explanation = explain(shared, notes, only=query, network=self.network())
         explanation = explanation.with_aggregations(self.aggregations())
-        explanation = explanation.with_lanes(self._lane_costs(shared))
+        explanation = explanation.with_lanes(self._lane_costs(shared), self._lanes_of(NETWORK_LOG))
         return explanation.with_statistics({stream: self.statistics(stream) for stream in streams})
 
     def _lane_costs(self, plans: Sequence[SharedPlan]) -> dict[str, Sequence[float]]:
         """By stream whose steps run in lanes, or did last, what each lane will cost."""
         return {
-            plan.stream.name: placed(compile_program(plan), self._lanes).costs
+            plan.stream.name: placed(compile_program(plan), self._weights).costs
             for plan in plans
             if self._settings.kernel == "lanes" or "lane_costs" in self.counted(plan.stream.name)
         }
+
+    def _lanes_of(self, log: str) -> tuple[float, ...]:
+        """The weights of the lanes, if the steps of a log run in lanes, or did last."""
+        in_lanes = self._settings.kernel == "lanes" or self.counted(log).get("where") == "lanes"
+        return self._weights if in_lanes else ()
 
     def _require(self, stream: str) -> None:
         if stream not in self._registry.sources:
             known = ", ".join(self._registry.sources) or "none"
             raise CatalogError("UNKNOWN_STREAM", name=stream, known=known)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A plan, and what it was made for."""
+
+    schema: StreamSchema
+    sharing: Sharing
+    plan: SharedPlan
+
+    def for_the_same(
+        self, schema: StreamSchema, queries: Sequence[Query], sharing: Sharing
+    ) -> bool:
+        """Whether the plan would come out the same. Queries are compared as objects: they are bound once."""
+        same = len(queries) == len(self.plan.queries) and all(map(is_, queries, self.plan.queries))
+        return same and schema == self.schema and sharing == self.sharing
 
 
 def _kept_as(source: Source, *, early: bool) -> str:

@@ -41,6 +41,9 @@ from weft.runtime.checkpoint.commits import (
 from weft.runtime.checkpoint.storage import Storage, to_json
 
 KEPT_COMMITS = 20
+PLAN_FORMAT = 4
+"""Of plan snapshots. 4: what occurs several times in a plan is written once (`codec.dumps_by_parts`). 3: plans are
+written whole. Both are read, so a checkpoint goes on with its older plans; an older weft refuses newer ones."""
 T = TypeVar("T")
 
 Plan = SharedPlan | NetworkPlan | AggregationPlan
@@ -228,8 +231,8 @@ class StreamLog:
 
     def put_plan(self, plan: Plan) -> None:
         """Keep a snapshot of a plan: a line with its checksum, then the plan."""
-        data = codec.dumps(plan).encode()
-        header = to_json({"format": FORMAT, "size": len(data), "checksum": zlib.crc32(data)})
+        data = codec.dumps_by_parts(plan).encode()
+        header = to_json({"format": PLAN_FORMAT, "size": len(data), "checksum": zlib.crc32(data)})
         path = self._path("plans", f"{plan.version:08d}")
         self.storage.put(path, header + b"\n" + data)
         self._plans[plan.version] = plan
@@ -292,9 +295,9 @@ def _read_plan(storage: Storage, path: str) -> Plan:
     try:
         header, _, data = storage.read(path).partition(b"\n")
         described = json.loads(header)
-        if described["format"] > FORMAT:
+        if described["format"] > PLAN_FORMAT:
             raise CheckpointError(
-                "NEWER_FORMAT", path=path, found=described["format"], known=FORMAT
+                "NEWER_FORMAT", path=path, found=described["format"], known=PLAN_FORMAT
             )
         if (described["size"], described["checksum"]) != (len(data), zlib.crc32(data)):
             raise CheckpointError("DAMAGED", path=path, detail="its checksum differs")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from weft.algebra.nodes.reads import one_of_each
 from weft.algebra.plan import SharedPlan, Sharing
 from weft.algebra.query import Query, StreamSchema
 from weft.optimizer.gtweave import share
@@ -52,7 +53,7 @@ class Planner:
         tree is chosen by this sample."""
         if self._sampling.statistics.known:
             return
-        draft = share(0, self._stream, queries, {})
+        draft = share(0, self._stream, one_of_each(queries), {})
         if len(draft.nodes) > 1:
             self._sampling.look(rows, draft)
 

@@ -99,7 +99,8 @@ class LiveQueries:
 
     def _with_unwritten(self, records: Sequence[QueryRecord]) -> Sequence[QueryRecord]:
         unwritten = dict(self._unwritten)
-        if all(
+        # Nearly always there are none, and a hundred thousand records are looked at every half second.
+        if not unwritten or all(
             (r.status, r.detail) == unwritten.get(r.change, (r.status, r.detail)) for r in records
         ):
             return records

@@ -25,7 +25,7 @@ from weft.algebra.network.derived import DerivedQuery, published_join
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery, backfilled
 from weft.algebra.numbered import source_name
-from weft.algebra.plan import query_columns, query_tables
+from weft.algebra.plan import columns_by_query, query_tables
 from weft.algebra.query import Field, Query, StreamSchema
 from weft.catalog.store import FALLBACK, QUARANTINED, REJECTED, Catalog, QueryRecord
 from weft.errors import CatalogError, SqlError, WeftError
@@ -311,7 +311,10 @@ class Registry:
     def shared(self, stream: str, columns: set[str] | None = None) -> list[Query]:
         """The shared queries of a stream; with `columns`, those that need no others."""
         queries = self._running().by_stream.get(stream, ())
-        return [query for query in queries if columns is None or query_columns(query) <= columns]
+        if columns is None:
+            return list(queries)
+        needed = columns_by_query(queries)
+        return [query for query, own in zip(queries, needed, strict=True) if own <= columns]
 
     def joins(self) -> tuple[NetworkQuery, ...]:
         """What streams publish rows for: the join queries, and the joins of windowed aggregates."""

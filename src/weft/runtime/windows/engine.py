@@ -93,7 +93,8 @@ class WindowsEngine:
         if last is None and work.rows is not None:
             with work.timed("statistics"):
                 self._planner.look(work.rows, queries)
-        return self._planner.new_plan(queries, last).version
+        with work.timed("planning"):
+            return self._planner.new_plan(queries, last).version
 
     def replanned(self, failures: Sequence[str], version: int, last: Commit | None) -> int:
         queries = self._log.plan(version).queries
@@ -114,7 +115,8 @@ class WindowsEngine:
     def read(self, work: StepWork, intent: Intent, last: Commit | None) -> None:
         if work.rows is None:
             return
-        program = self._compiled(self._log.plan(intent.plan_version))
+        with work.timed("planning"):
+            program = self._compiled(self._log.plan(intent.plan_version))
         before = intent.watermark_before
 
         def table(name: str) -> DataFrame:
@@ -216,7 +218,7 @@ class WindowsEngine:
         """What each lane computes; it changes with the plan."""
         version = program.plan.version
         if self._placement is None or self._placement[0] != version:
-            self._placement = (version, placed(program, self._lanes))
+            self._placement = (version, placed(program, self._settings.lane_weights(self._lanes)))
         return self._placement[1]
 
     def retain(

@@ -26,7 +26,7 @@ from weft.optimizer.placement.placement import Placement, placement
 
 def w_i(demand: Demand, seed: int = 1) -> Placement:
     """Inserted where the node's new load is smallest, one tree on each node."""
-    trees, rest = _started(demand, seed)
+    trees, rest = started(demand, seed)
     for item in rest:
         new_loads = trees.loads + trees.increases(item) / demand.weights
         trees.weave(item, int(new_loads.argmin()))
@@ -35,7 +35,7 @@ def w_i(demand: Demand, seed: int = 1) -> Placement:
 
 def wg_i(demand: Demand, seed: int = 1) -> Placement:
     """Inserted where the node's new load is smallest, or a tree of its own on the lowest node."""
-    trees, rest = _started(demand, seed)
+    trees, rest = started(demand, seed)
     lone = demand.lone_costs()
     for item in rest:
         increases = trees.increases(item)
@@ -48,7 +48,7 @@ def wg_i(demand: Demand, seed: int = 1) -> Placement:
     return placement("wg-i", demand, trees.tree_of, trees.node_of)
 
 
-def _started(demand: Demand, seed: int) -> tuple[GrowingTrees, list[int]]:
+def started(demand: Demand, seed: int) -> tuple[GrowingTrees, list[int]]:
     """A tree on each node, of a random item (fewer items than nodes leave nodes empty), and the rest."""
     random = np.random.default_rng(seed)
     first = random.permutation(demand.items)[: demand.nodes]
