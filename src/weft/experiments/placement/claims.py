@@ -21,9 +21,10 @@ _WIN_REASONS = {
     (
         "wg-i",
         "max",
-    ): "WG-I never takes back where an item went, and the paper does not say in which order "
-    "queries come. On many nodes every one starts with a tree, so a node's cost is mostly λ, and w-i, "
-    "which is WG-I without the choice to group, often ties or wins.",
+    ): "The shares are those of an ordinary Zipf list, in which the shortest slide is the most popular: with it "
+    "they are near the paper's without preprocessing (`placement/readings`). The text says the opposite, and so it is here. "
+    "Long slides have few edges, so trees are cheap beside λ: WG-TN's few trees then fit on few nodes, and WG-I, which "
+    "takes the node with the smallest new cost and never takes back where an item went, weaves what does not fit.",
     (
         "wg-tn",
         "max",
