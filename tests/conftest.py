@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.core import threadlocal
 from hypothesis.database import DirectoryBasedExampleDatabase
-from tests.support import scratch, seeds
+from tests.support import scratch, seeds, shared_spark
 
 #: Hypothesis keeps the examples that failed here, and tries them first in the next run.
 FAILED_EXAMPLES = Path(__file__).parents[1] / ".hypothesis" / "examples"
@@ -23,11 +24,14 @@ FAILED_EXAMPLES = Path(__file__).parents[1] / ".hypothesis" / "examples"
 FAILED = pytest.StashKey[bool]()
 """Whether the run failed: then its temporary files stay."""
 
-# No deadlines: the machine's speed is not under test. Half of the usual examples: every run has others.
+HOST = pytest.StashKey[subprocess.Popen[bytes]]()
+"""The process that has Spark, if there are several workers."""
+
+# No deadlines: the machine's speed is not under test. A third of the usual examples: every run has others.
 settings.register_profile(
     "weft",
     deadline=None,
-    max_examples=50,
+    max_examples=30,
     derandomize=False,
     print_blob=True,
     database=DirectoryBasedExampleDatabase(FAILED_EXAMPLES),
@@ -48,6 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
     seeds.run_seed()
     if not hasattr(config, "workerinput"):
         scratch.use(scratch.make(scratch.parent()))
+        workers = config.getoption("numprocesses", None)
+        if workers:
+            folder = Path(tempfile.mkdtemp(prefix="spark-"))
+            config.stash[HOST] = shared_spark.start_host(folder, workers)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -58,6 +66,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    if HOST in config.stash:
+        shared_spark.end_host(config.stash[HOST])
     if not hasattr(config, "workerinput") and not config.stash.get(FAILED, False):
         shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)
 
@@ -108,20 +118,17 @@ def chance(request: pytest.FixtureRequest) -> random.Random:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local session; tests that change its settings use `spark.newSession()`.
 
-    Spark interprets expressions in it. Tests that run them as users do, compiled, set `COMPILED`.
+    All workers of a run share one Spark. Spark interprets expressions in it. Tests that run them as users
+    do, compiled, set `COMPILED`.
     """
-    from pyspark.sql import SparkSession
-    from tests.support.quick import forget_hadoop_defaults, quick_settings
+    from tests.support.quick import quick_session
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.appName("weft tests")
-        .config(map=quick_settings())
-        .config("spark.driver.memory", "2g")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
-    forget_hadoop_defaults(session)
-    yield session
-    session.stop()
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        session = quick_session(tmp_path_factory.mktemp("warehouse"))
+        yield session
+        session.stop()
+    else:
+        folder = Path(os.environ[shared_spark.FOLDER])
+        yield shared_spark.connect(folder, int(worker.removeprefix("gw")))

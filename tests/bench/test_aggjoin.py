@@ -5,13 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from weft.bench.aggjoin import uniting
 from weft.bench.aggjoin.benchmark import PARTS, THREE_WAY, TWO_WAY, AggJoinOptions
 from weft.bench.aggjoin.fitting import NAMES, drawn, features, fitted
-from weft.bench.aggjoin.points import JudgedPoint, judged, load_of_point, papers_points, scaled
-from weft.experiments.aggjoin.parameters import FULL
+from weft.bench.aggjoin.points import (
+    JudgedPoint,
+    PointTimes,
+    judged,
+    load_of_point,
+    papers_points,
+    scaled,
+)
+from weft.experiments.aggjoin.parameters import FULL, Point
 from weft.optimizer.joinagg.plans import all_plans
+from weft.optimizer.joinagg.statistics import InputStatistics
 from weft.optimizer.joinagg.weft_cost import choose_plan
-from weft.workloads.aggjoin.queries import GROUPINGS, SELECTIONS, varied
+from weft.workloads.aggjoin.queries import DIMENSIONS, GROUPINGS, SELECTIONS, drilled, varied
 
 
 def test_all_points_of_figures_4_and_5_are_judged() -> None:
@@ -40,12 +49,12 @@ def test_what_is_known_of_a_point_comes_from_a_sample() -> None:
 
 
 def test_constants_are_found_again_from_times_that_follow_them() -> None:
-    constants = (0.05, 0.02, 0.1, 0.08, 500.0)
+    constants = (0.05, 0.02, 0.1, 0.08, 0.03, 0.04, 0.2, 300.0, 500.0)
     points = []
     for point in drawn(12):
         load = load_of_point(point, 1)
         seconds = {
-            plan: float(np.dot(constants, features(load, plan))) / 1e6
+            plan: float(np.dot(constants, features(point, load, plan))) / 1e6
             for plan in all_plans(len(point.inputs))
         }
         chosen = choose_plan(load, (None,) * len(point.inputs)).best.plan
@@ -60,6 +69,38 @@ def test_a_hundred_queries_differ_in_grouping_and_selection() -> None:
     assert {query.selection for query in queries[:10]} == set(SELECTIONS)
     with pytest.raises(ValueError, match="100 queries"):
         varied(101)
+
+
+def test_queries_that_drill_down_have_a_finest_grouping_for_each_selection() -> None:
+    queries = drilled(3)
+    assert len({(query.grouping, query.selection) for query in queries}) == len(queries) == 24
+    for selection in {query.selection for query in queries}:
+        groupings = [set(q.grouping) for q in queries if q.selection == selection]
+        assert set(DIMENSIONS) in groupings
+        assert all(grouping <= set(DIMENSIONS) for grouping in groupings)
+
+
+def test_a_plan_is_not_always_the_first_of_a_point_and_has_some_turns_however_slow() -> None:
+    times = PointTimes(scaled(papers_points((1, 1))[0], 0.02), 4, most_seconds=0.0, seed=1)
+    orders = []
+    for _ in range(4):
+        asked: list[tuple[bool, ...]] = []
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(times._join, "at", lambda at, plan, asked=asked: asked.append(plan))
+            times.round()
+        orders.append(asked)
+    assert [sorted(order) for order in orders] == [all_plans(2)] * 3 + [[]]
+    assert len({order[0] for order in orders[:3]}) > 1
+
+
+def test_queries_as_one_join_and_one_by_one_are_both_timed() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(uniting, "QUERIES", (2,))
+        patched.setattr(uniting, "FRACTIONS", (1.0,))
+        small = InputStatistics(20, 100, 5, 0.1)
+        patched.setattr(uniting, "POINT", Point("small", 0, (small, small)))
+        (case,) = uniting.measured(rounds=1)
+    assert (case.queries, case.fraction) == (2, 1.0) and min(case.together, case.alone) > 0
 
 
 def test_settings_are_the_papers_defaults_scaled() -> None:

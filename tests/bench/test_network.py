@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.bench.network.arrivals import Arrivals
+from weft.bench.measuring.arrivals import Arrivals
 from weft.bench.network.benchmark import FED_INCREMENTS, PARTS
 from weft.bench.network.kernel import fed_inputs, grown
 from weft.bench.network.lookups import addition_chart, additions

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from weft.bench.state import BEGINNING, MINUTE, NEWEST, RANGE, StateOptions, store
+from weft.bench.state.steps import BEGINNING, MINUTE, NEWEST, RANGE, StateOptions, store
 
 
 def test_every_size_has_the_same_hour_due(tmp_path: Path) -> None:

@@ -282,9 +282,11 @@ def test_a_fallback_runs_beside_and_a_folder_of_its_own_takes_the_results(
 def test_windows_of_rows_are_queries_like_others(tmp_path: Path, spark: SparkSession) -> None:
     """Twelve rows are before the last watermark: 0…10 and 11, of which 12 make three windows."""
     sql = "SELECT window.start, SUM(price) AS total FROM bids [RANGE 8 ROWS SLIDE 4 ROWS]"
-    folder = project(tmp_path, YAML, rows=sql, minutes=PER_MINUTE)
+    pairs = "SELECT x.price AS p, y.price AS q FROM bids x, bids y WHERE x.auction = y.auction AND x.ts = y.ts"
+    in_lanes = f"{YAML}settings: {{kernel: lanes, lanes: [2, 1]}}\n"
+    folder = project(tmp_path, in_lanes, rows=sql, minutes=PER_MINUTE, pairs=pairs)
     put_bids(folder)
-    assert "2 queries are shared" in weft("check", folder).stdout
+    assert "3 queries are shared" in weft("check", folder).stdout
     ran = weft("run", folder, "--available-now")
     assert ran.exit_code == 0, ran.output
     assert re.search(r"bids@rows batch \d: 12 rows", ran.stdout)
@@ -297,14 +299,29 @@ def test_windows_of_rows_are_queries_like_others(tmp_path: Path, spark: SparkSes
     listed = {
         row["name"]: row["status"] for row in json.loads(weft("list", folder, "--json").stdout)
     }
-    assert listed == {"rows": "active", "minutes": "active"}
-    times, rows = json.loads(weft("explain", folder, "--analyze", "--json").stdout)["streams"]
+    assert listed == {"rows": "active", "minutes": "active", "pairs": "active"}
+    document = json.loads(weft("explain", folder, "--analyze", "--json").stdout)
+    times, rows = document["streams"]
     assert (times["stream"], rows["stream"]) == ("bids", "bids@rows")
     assert rows["queries"][0]["window"]["text"] == "8 rows every 4 rows"
     assert (rows["unit"], rows["measured"]["rows"], rows["measured"]["results"]) == ("row", 12, 3)
     analyzed = weft("explain", folder, "--analyze").stdout
     assert "watermark   row 12" in analyzed
-    assert "rows of bids, numbered" in weft("explain", folder).stdout
+    assert analyzed.count("lanes       seconds in each: ") == 3
+    explained = weft("explain", folder).stdout
+    assert "rows of bids, numbered" in explained
+    assert "2 lanes, ms of work per second in each: " in explained
+    assert "2 lanes, ms of work per million rows in each: " in explained
+    network = document["network"]
+    for kind, cost in (
+        (times, "seconds_per_second"),
+        (rows, "seconds_per_second"),
+        (network, "rows"),
+    ):
+        heavy, light = (lane[cost] for lane in kind["lanes"])
+        assert heavy >= light > 0 or kind is rows, "row windows without keys are one unit"
+        assert len(kind["measured"]["lane_seconds"]) == 2 and sum(kind["measured"]["lane_seconds"])
+    assert network["lanes"][0]["rows"] == pytest.approx(2 * network["lanes"][1]["rows"])
 
 
 def test_registering_before_the_first_run_opens_the_source(

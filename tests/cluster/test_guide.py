@@ -1,8 +1,13 @@
-"""The commands of docs/cluster.md, as they are there, on a standalone cluster that loses a worker on the way."""
+"""The commands of docs/cluster.md, as they are there, on a standalone cluster that loses an executor and a worker on the way.
+
+One cluster for all of it: every process of Java costs seconds. Spark's `local-cluster[…]` is the same master and workers inside
+the driver's process; `weft bench state --only executors` and `weft reproduce placement/lanes` run on it.
+"""
 
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -19,6 +24,7 @@ from pyspark.sql import SparkSession
 from tests.cluster.bare import bare_python
 from tests.support import steady
 from tests.support.harness import session
+from tests.support.quick import JAVA_OPTIONS, cluster_settings, daemon_options
 from tests.support.servers import await_port, end, free_port, heard_from_outside
 from tests.support.stored import stored_rows
 
@@ -27,6 +33,8 @@ import weft
 pytestmark = [pytest.mark.slow, pytest.mark.crash]
 GUIDE = Path(__file__).parents[2] / "docs" / "cluster.md"
 BATCHES = 2
+KILLERS = ("weft.runtime.windows.lanes", "weft.runtime.network.lanes.computing")
+"""Who starts tasks of windows, and of joins. In every run one of them loses an executor."""
 
 
 def blocks(language: str) -> list[str]:
@@ -75,7 +83,8 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
         "PATH": f"{Path(sys.executable).parent}:{clean['PATH']}",
         "PYSPARK_PYTHON": str(bare_python(folder)),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": daemon_options(),
+        "SPARK_LAUNCHER_OPTS": JAVA_OPTIONS,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_WORKER_DIR": str(folder / "work"),
     }
@@ -105,11 +114,16 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
         yield Cluster(folder, environment, port, master, workers)
 
 
-def test_the_guide_runs_and_goes_on_without_a_lost_worker(
-    spark: SparkSession, tmp_path: Path
+def test_the_guide_runs_and_goes_on_without_a_killed_executor_and_a_lost_worker(
+    spark: SparkSession, tmp_path: Path, chance: random.Random
 ) -> None:
+    """The first task of windows, or of joins, kills its executor when it has written what it had to. A worker is lost while
+    the second batch is under way."""
     steady.write_input(tmp_path / "input", BATCHES)
-    (tmp_path / "app.py").write_text(blocks("python")[0])
+    marker = tmp_path / "killed"
+    kills = f"with_kills({chance.choice(KILLERS)!r}, {str(marker)!r})"
+    deadly = (Path(__file__).parent / "deadly.py").read_text()
+    (tmp_path / "app.py").write_text(f"{deadly}\n\n{kills}\n{blocks('python')[0]}")
     package, submit = blocks("sh")[0], blocks("sh")[-1]
     with running_cluster(tmp_path) as cluster:
         (tmp_path / "weft-source").symlink_to(Path(weft.__file__).parents[1])
@@ -118,6 +132,9 @@ def test_the_guide_runs_and_goes_on_without_a_lost_worker(
         with cluster.run(f"PYTHONPATH=weft-source {package}") as packaged:
             assert packaged.wait(120) == 0
         assert not [found for one in cluster.processes for found in heard_from_outside(one)]
+        quick = tmp_path / "quick.conf"
+        quick.write_text("".join(f"{name} {value}\n" for name, value in settings().items()))
+        submit = submit.replace("spark-submit ", f"spark-submit --properties-file {quick} ")
         with cluster.run(submit) as driver:
             try:
                 lost_at = lose_worker(cluster, tmp_path / "checkpoint")
@@ -126,6 +143,7 @@ def test_the_guide_runs_and_goes_on_without_a_lost_worker(
                 if driver.poll() is None:
                     os.killpg(driver.pid, signal.SIGKILL)
         assert driver.returncode == 0, (tmp_path / "driver.log").read_text()[-3000:]
+    assert marker.read_text(), "no executor was killed"
     second = tmp_path / "checkpoint/streams/events/commits" / f"{1:012d}.json"
     assert second.stat().st_mtime > lost_at, "the worker was lost after its batch"
     source = session(spark).readStream.schema("ts timestamp, k string, v bigint")
@@ -137,6 +155,11 @@ def test_the_guide_runs_and_goes_on_without_a_lost_worker(
             assert found == steady.expected(BATCHES)[name], name
         counts, pairs = (len(stored_rows(w, name)) for name in ("counts", "pairs"))
     assert f"results: {counts} {pairs}" in said
+
+
+def settings() -> dict[str, str]:
+    """What makes the guide's driver and executors quick. The guide's own command names the master."""
+    return {name: value for name, value in cluster_settings().items() if name != "spark.master"}
 
 
 def lose_worker(cluster: Cluster, checkpoint: Path) -> float:

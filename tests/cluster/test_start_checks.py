@@ -31,9 +31,15 @@ def test_workers_without_weft_are_refused(
 
 
 def test_no_worker_is_started_where_this_python_runs_them(spark: SparkSession) -> None:
-    jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup())
-    assert missing_in_workers(spark) is None
-    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup()) == jobs
+    context = spark.sparkContext
+    context.setJobGroup("checks at the start", "")
+    try:
+        assert missing_in_workers(spark) is None
+        assert not context.statusTracker().getJobIdsForGroup("checks at the start")
+        spark.range(1).foreach(lambda _: None)
+        assert context.statusTracker().getJobIdsForGroup("checks at the start")
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("master", ["spark://127.0.0.1:{port}", "spark://nowhere"])

@@ -1,7 +1,7 @@
 """A process to be killed: runs the workload on whatever input is there.
 
 Called as `python -m tests.crash.child FOLDER`: registers the windows of the workload and runs to the
-end of the input. WEFT_KILL_AT ends it earlier.
+end of the input. WEFT_KILL_AT ends it earlier, CHILD_EARLY is the plan of aggregation joins: a 1 for each early input.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ def register(w: weft.Weft, names: list[str]) -> None:
                 w.register(name, queries[name])
 
 
+def plan_of(bits: str) -> tuple[bool, ...]:
+    return tuple(bit == "1" for bit in bits)
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -50,7 +54,7 @@ def main() -> None:
     builder = SparkSession.builder.config(map=quick_settings(shuffle_partitions=1))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
-    w = open_weft(spark, folder)
+    w = open_weft(spark, folder, early=plan_of(os.environ["CHILD_EARLY"]))
     register(w, [*QUERIES, *ROW_QUERIES, *AGGREGATION_JOINS])
     print("ready", flush=True)
     w.start(availableNow=True).awaitTermination()

@@ -39,6 +39,8 @@ def test_the_settings_are_those_of_the_paper() -> None:
     assert (fed.history, fed.increment, fed.increments) == (300_000, 4_000, 10)
     assert (fed.counts[0], fed.counts[-1]) == (100, 768)
     assert (med.history, med.counts[-1]) == (600_000 // 6, 565)  # the guide says why
+    assert (med.direct.history, med.direct.counts) == (600_000, (565,))
+    assert fed.direct is fed
     shown = [(o.share_joins, o.canonicalize, o.strategy) for o in CONFIGURATIONS.values()]
     assert shown == [
         (True, True, "sharing-selection"),
@@ -130,7 +132,7 @@ def test_claims_can_fail() -> None:
     assert {claim.verdict for claim in claims_of({"fig14": same})} == {"does not hold"}
     assert [claim.verdict for claim in claims_of({"fig14": slower})][:4] == ["holds"] * 4
     direct = {
-        "workload": "fed", "queries": 2, "measured": 1, "seconds_of_one": 1.0, "direct": 2.0,
+        "workload": "fed", "queries": 2, "history": 10, "measured": 1, "seconds_of_one": 1.0, "direct": 2.0,
         "shared": 1.0, "ratio": 2.0,
     }  # fmt: skip
     (claim,) = claims_of({"baseline": {"series": [direct]}})

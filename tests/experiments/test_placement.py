@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 
 import pytest
+from pyspark.sql import SparkSession
 
 from weft.experiments.placement.claims import claims_and_details
 from weft.experiments.placement.figures import front, node_costs, quality, times, wins
 from weft.experiments.placement.grid import measure
+from weft.experiments.placement.on_lanes import outcome, running
 from weft.experiments.placement.paper import FIGURES
 from weft.experiments.placement.parameters import (
     FIGURE_3,
@@ -149,3 +152,38 @@ def test_many_streams_are_planned_in_every_way_with_each_query_once() -> None:
         assert all(0 <= row["megabytes"] < row["process_megabytes"] for row in data["rows"])
     assert sum(len(stream.names) for stream in streams(300)) == 300
     assert scale_chart(json.loads(json.dumps(data))).to_dict()["title"] == data["title"]
+
+
+def test_placements_run_on_lanes_and_give_equal_rows(spark: SparkSession) -> None:
+    ran = running.run(running.QUICK, lambda done, total, what: None, spark)
+    assert [one.optimizer for one in ran] == list(running.QUICK.optimizers)
+    assert all(one.equal and one.rows == ran[0].rows > 100 for one in ran)
+    for one in ran:
+        busy = [cost > 0 for cost in one.paper]
+        assert [cost > 0 for cost in one.ours] == busy
+        assert [seconds > 0 for seconds in one.measured] == busy, "a lane without trees is idle"
+    lopsided = ran[-1]
+    assert lopsided.optimizer == running.ONE_LANE and lopsided.trees == 1
+    assert [cost > 0 for cost in lopsided.paper] == [True, False, False]
+    rows = [asdict(one) for one in ran]
+    data = {"title": "t", "placements": rows, "correlations": outcome.correlations(rows)}
+    assert {row["model"] for row in data["correlations"]} == set(outcome.MODELS)
+    *_, slowest, equal = outcome.lane_claims(data)
+    assert "one lane" in slowest.ours and equal.verdict == "holds"
+    assert outcome.lane_tables(data).count("any slides") == 2 + len(ran)
+    assert outcome.lane_chart(data).to_dict()
+
+
+def test_costs_that_order_lanes_as_their_times_correlate() -> None:
+    one = {
+        "master": "m",
+        "workload": "w",
+        "paper": (1, 2, 3),
+        "ours": (3, 2, 1),
+        "measured": (0.1, 0.2, 0.4),
+    }
+    (paper, ours) = outcome.correlations(
+        [one, one | {"paper": (4, 5, 6), "measured": (0.5, 0.6, 0.7)}]
+    )
+    assert (paper["lanes"], paper["slowest"], paper["found"]) == (1, 1, 1)
+    assert ours["lanes"] < 0 and ours["found"] == 0

@@ -9,7 +9,7 @@ from tests.support.joinagg import query_of
 
 from weft.algebra.joinagg.sources import source_of
 from weft.algebra.joinagg.windows import InputWindow
-from weft.explain import AggregationView, explain
+from weft.explain import AggregationsMeasured, AggregationView, explain
 from weft.explain.aggregations import sharing
 from weft.optimizer.joinagg.possible import fixed_inputs
 from weft.optimizer.joinagg.weft_cost import InputLoad, JoinLoad, choose_plan
@@ -80,3 +80,25 @@ def test_the_plan_its_cost_the_others_and_who_shares() -> None:
     alone = explain([], [], "second").with_aggregations(views)
     assert str(alone).startswith("aggregation join second") and "first:" not in str(alone)
     assert alone.to_json()["status"] == "shared"
+
+
+def test_lanes_have_a_predicted_cost_each_and_what_they_took() -> None:
+    windows = [InputWindow("sliding", 30 * SECOND), InputWindow("landmark")]
+    query = replace(query_of(windows, [None], ["count"], {0}), step=10 * SECOND)
+    choice = choose_plan(JoinLoad((MANY, FEW), {(0, 1): 50.0}), (True, True))
+    view = AggregationView(query, (True, True), choice, ((), ()), lanes=(2.0, 1.0))
+    measured = AggregationsMeasured(
+        4, 100, 7, 12, 3, seconds=2.0, where="lanes", lane_seconds=(0.5, 0.25)
+    )
+    explanation = explain([], []).with_aggregations([view], measured)
+    text = str(explanation)
+    assert view.cost is not None and view.lane_costs == [view.cost * 2 / 3, view.cost / 3]
+    assert "lanes       2 lanes, µs per instant in each: " in text
+    assert "aggregation joins, measured in 4 steps" in text
+    assert "12, in 3 physical joins, in tasks" in text and "seconds in each: 0.50, 0.25" in text
+    document = json.loads(json.dumps(explanation.to_json()))
+    assert document["aggregation_joins"][0]["lane_costs"] == view.lane_costs
+    assert document["aggregation_joins_measured"]["lane_seconds"] == [0.5, 0.25]
+    alone = replace(view, lanes=())
+    assert alone.lane_costs is None
+    assert "lanes" not in str(explain([], []).with_aggregations([alone]))

@@ -28,6 +28,7 @@ from tests.golden.support import (
 from tests.oracle import compare
 from tests.oracle.plain_spark import arrow_schema, ddl, python_rows, write_batches
 from tests.oracle.values import Value
+from tests.support import seeds
 from tests.support.harness import session
 from tests.support.stored import stored_rows
 
@@ -103,7 +104,7 @@ def test_a_golden_plan_gives_the_rows_of_plain_spark(
     assert_equal(executed(spark, case, tmp_path), in_plain_spark(spark, case))
 
 
-@pytest.mark.parametrize("name", PASS_NAMES)
+@pytest.mark.parametrize("name", seeds.some(__name__, PASS_NAMES, 1))
 def test_a_pass_off_and_on_gives_equal_rows(spark: SparkSession, name: str, tmp_path: Path) -> None:
     case = GOLDEN / "passes" / f"{name}.sql"
     expected = in_plain_spark(spark, case)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from tests.crash.simulated import dying
 from tests.kafka.test_kafka import with_jars
-from tests.objectstore.server import SECRET, ObjectServer, connector_jars, running_server
+from tests.objectstore.server import SECRET, ObjectServer, connector_jars
 from tests.support import steady
 from tests.support.harness import session
 
@@ -27,12 +24,6 @@ from weft.runtime.checkpoint.storage import Storage
 pytestmark = [pytest.mark.slow, pytest.mark.crash]
 CHECKPOINT = "s3://bucket/checkpoint"
 BATCHES = 3
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
-    with running_server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
 
 
 def s3a_settings(endpoint: str) -> dict[str, str]:
@@ -61,24 +52,7 @@ def s3_session(spark: SparkSession, endpoint: str) -> SparkSession:
     return session(spark, spark_settings=short | keys)
 
 
-def run_killed(folder: Path, catalog: str) -> str:
-    """A process that is killed in its second step; what it has said. Its Java may live a little longer, so it writes
-    into a file."""
-    heard = folder.with_suffix(".log")
-    with heard.open("wb") as log:
-        killed = subprocess.run(
-            [sys.executable, "-m", "tests.objectstore.child", str(folder), CHECKPOINT, catalog],
-            env={**os.environ, "WEFT_KILL_AT": "before_commit:2"},
-            cwd=Path(__file__).parents[2],
-            stdout=log,
-            stderr=log,
-            timeout=200,
-        )
-    assert killed.returncode == -signal.SIGKILL, heard.read_text()[-3000:]
-    return heard.read_text()
-
-
-def test_a_run_is_killed_then_loses_its_storage_then_ends_with_all_results_once(
+def test_a_run_crashes_then_loses_its_storage_then_ends_with_all_results_once(
     spark: SparkSession,
     server: ObjectServer,
     tmp_path: Path,
@@ -87,11 +61,11 @@ def test_a_run_is_killed_then_loses_its_storage_then_ends_with_all_results_once(
 ) -> None:
     steady.write_input(tmp_path / "input", BATCHES)
     catalog = f"sqlite:///{tmp_path / 'catalog.db'}"
-    said = run_killed(tmp_path / "input", catalog)
-    monkeypatch.setenv("WEFT_STORAGE_PATIENCE", "1")
     own = s3_session(spark, server.endpoint)
+    said = crashed(own, tmp_path / "input", catalog)
+    monkeypatch.setenv("WEFT_STORAGE_PATIENCE", "1")
     with steady.opened(own, tmp_path / "input", CHECKPOINT, catalog=catalog) as w:
-        assert steady.results(w) != steady.expected(BATCHES), "it had ended before it was killed"
+        assert steady.results(w) != steady.expected(BATCHES), "it had ended before it crashed"
         said += without_storage(w, server, monkeypatch)
         run = w.start(availableNow=True)
         with pytest.raises(RunError, match="in use by process"):
@@ -100,6 +74,17 @@ def test_a_run_is_killed_then_loses_its_storage_then_ends_with_all_results_once(
         assert steady.results(w) == steady.expected(BATCHES)
         assert w.results("counts").count() == sum(steady.expected(BATCHES)["counts"].values())
     assert SECRET not in said + caplog.text
+
+
+def crashed(spark: SparkSession, folder: Path, catalog: str) -> str:
+    """A run that crashes in its second step; what it ends with. `test_storage` has a holder of the lease that is
+    really killed."""
+    with dying("before_commit", 2) as crash:
+        w = steady.opened(spark, folder, CHECKPOINT, catalog=catalog)
+        with pytest.raises(WeftError, match="Crash") as caught:
+            w.start(availableNow=True).awaitTermination()
+        assert crash.crashed
+    return str(caught.value)
 
 
 def without_storage(w: weft.Weft, server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.objectstore.server import SECRET, ObjectServer, running_server
+from tests.objectstore.server import SECRET, ObjectServer
 
 import weft
 from weft.errors import CheckpointError, RunError
@@ -20,12 +19,6 @@ from weft.runtime.checkpoint.objects import Conditional, address
 from weft.runtime.checkpoint.storage import Storage
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectServer]:
-    with running_server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
 
 
 @pytest.fixture

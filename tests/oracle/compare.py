@@ -13,7 +13,7 @@ unexpected: (0, ('a', 1))
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -56,6 +56,8 @@ def difference(
     Without `batch_ids` only the rows count, not the batch that emitted them.
     """
     loose = _loose_columns([row for _, row in [*actual, *expected]])
+    if not loose:
+        return _uncounted(actual, expected, batch_ids)
     buckets: dict[tuple[Value, ...], tuple[list[Emitted], list[Emitted]]] = defaultdict(
         lambda: ([], [])
     )
@@ -68,6 +70,27 @@ def difference(
         unmatched_found, unmatched_wanted = _unmatched(found, wanted)
         unexpected += unmatched_found
         missing += unmatched_wanted
+    return _told(missing, unexpected)
+
+
+def _uncounted(
+    actual: Sequence[Emitted], expected: Sequence[Emitted], batch_ids: bool
+) -> str | None:
+    """The difference of rows that are compared by equality alone: by counting, since there may be many
+    equal ones."""
+
+    def exact(batch: int, row: Row) -> tuple[object, ...]:
+        scales = (cell.as_tuple().exponent if isinstance(cell, Decimal) else 0 for cell in row)
+        return (batch if batch_ids else -1, row, *map(type, row), *scales)
+
+    examples = {exact(*item): item for item in [*actual, *expected]}
+    found = Counter(exact(*item) for item in actual)
+    wanted = Counter(exact(*item) for item in expected)
+    missing = [examples[key] for key in (wanted - found).elements()]
+    return _told(missing, [examples[key] for key in (found - wanted).elements()])
+
+
+def _told(missing: Sequence[Emitted], unexpected: Sequence[Emitted]) -> str | None:
     if not missing and not unexpected:
         return None
     lines = [f"missing: {item}" for item in missing] + [

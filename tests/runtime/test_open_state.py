@@ -151,7 +151,7 @@ class Steps:
         self, program: Program, files: list[Entry], new: list[Entry], step: Step, lanes: int
     ) -> tuple[list[pa.Table], dict[str, int]]:
         """As in tasks, one after the other, with little memory."""
-        placement = placed(program, lanes)
+        placement = placed(program, [1 + lane % 3 for lane in range(lanes)])
         work = LaneWork(
             checkpoint=self.log.storage.uri,
             stream="s",
@@ -248,7 +248,7 @@ def test_every_unit_is_on_one_lane() -> None:
     plan = next_plan(_NoPlans(), STREAM, queries, None)  # type: ignore[arg-type]
     program = compile_program(plan)
     for lanes in (1, 3, 200):
-        placement = placed(program, lanes)
+        placement = placed(program, (1.0,) * lanes)
         units = [
             (group, bucket)
             for shares in placement.shares
@@ -259,6 +259,16 @@ def test_every_unit_is_on_one_lane() -> None:
         everything = [(g, b) for g in range(len(program.groups)) for b in range(BUCKETS)]
         assert sorted(units) == everything
         assert len(placement.costs) == lanes
+
+
+def test_a_lane_of_twice_the_weight_has_twice_the_work() -> None:
+    queries = [query(0, Window(20, 5), None), query(1, Window(7, 3), ODD)]
+    plan = next_plan(_NoPlans(), STREAM, queries, None)  # type: ignore[arg-type]
+    placement = placed(compile_program(plan), [2, 1, 1])
+    heavy, *light = placement.costs
+    assert light == pytest.approx([heavy / 2] * 2, rel=0.05)
+    whole = sum(placed(compile_program(plan), [1]).costs)
+    assert sum(placement.costs) == pytest.approx(whole)
 
 
 class _NoPlans:

@@ -29,6 +29,21 @@ from weft.runtime.settings import settings_of, trigger_of
         ("driver_cap_bytes", "1g"),
         ("driver_cap_bytes", 1e9),
         ("lane_cap_bytes", 1000),
+        ("lanes", 0),
+        ("lanes", -1),
+        ("lanes", 2.5),
+        ("lanes", True),
+        ("lanes", "2"),
+        ("lanes", 10**9),
+        ("lanes", []),
+        ("lanes", [1, 0]),
+        ("lanes", [1, -1]),
+        ("lanes", [1, math.nan]),
+        ("lanes", [math.inf]),
+        ("lanes", [10**400]),
+        ("lanes", ["1", 2]),
+        ("lanes", [True]),
+        ("lanes", {1: 2}),
     ],
 )
 def test_a_value_that_means_nothing_is_refused(name: str, value: Any) -> None:
@@ -40,6 +55,14 @@ def test_the_least_values_are_taken() -> None:
     least = {"sink_tries": 1, "sink_pause_seconds": 0, "idle_seconds": 0, "driver_cap_bytes": 0}
     settings = settings_of(least)
     assert {name: getattr(settings, name) for name in least} == least
+
+
+@pytest.mark.parametrize("lanes", [1, 3, [2, 1, 1], (0.5,), None])
+def test_lanes_are_a_number_or_weights(lanes: Any) -> None:
+    weights = settings_of({"lanes": lanes}).lane_weights(4)
+    assert len(weights) == (4 if lanes is None else lanes if isinstance(lanes, int) else len(lanes))
+    if not isinstance(lanes, int | None):
+        assert weights == tuple(lanes)
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:

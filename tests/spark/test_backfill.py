@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.crash.simulated import dying
 from tests.spark.test_network import QUERIES, Streams, _comparable, running, some_rows
+from tests.support import seeds
 from tests.support.harness import session
 
 import weft
@@ -82,7 +83,7 @@ ADDED = {name: sql for name, sql in QUERIES.items() if name != "function"} | PAR
 ADDED |= {"chain_again": KEEPERS["old_chain"]}
 
 
-@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+@pytest.mark.parametrize("kernel", seeds.some(__name__, ["driver", "lanes"], 1))
 def test_a_query_sees_what_history_holds_and_then_new_rows(streams: Held, kernel: str) -> None:
     """Also while the streams stand still; also a query whose joins others have; also after a restart, and in
     another place."""
@@ -137,7 +138,7 @@ def in_network() -> bool:
     return threading.current_thread().name == "weft-@network"
 
 
-@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+@pytest.mark.parametrize("kernel", seeds.some(__name__, ["driver", "lanes"], 1))
 def test_crashes_while_history_is_shown(streams: Held, kernel: str) -> None:
     """At every failpoint of the step, one after the other: every row is shown once."""
     some = {name: ADDED[name] for name in ("filter", "chain_again", "distinct", "exists")}

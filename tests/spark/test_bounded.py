@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.plain_spark import python_rows
+from tests.support import seeds
 from tests.support.harness import session
 
 import weft
@@ -136,7 +137,7 @@ def _all_live(entries: Sequence[Entry], _: dict[str, int]) -> tuple[list[Entry],
     return list(entries), []
 
 
-@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+@pytest.mark.parametrize("kernel", seeds.some(__name__, ["driver", "lanes"], 1))
 def test_what_is_kept_does_not_grow_with_the_stream(
     spark: SparkSession, tmp_path: Path, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

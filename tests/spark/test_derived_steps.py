@@ -14,9 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.runtime.network.test_derived import rows
 from tests.sql.support import FakeAnalyzer
+from tests.support.by_hand import result_store, stepper_over
 from tests.support.derived import Published
 from tests.support.harness import session
-from tests.support.network_engine import EngineRun, _Lease
+from tests.support.network_engine import EngineRun
 from tests.support.network_steps import SECOND, GeneratedPlans, stream
 
 from weft.algebra.network.derived import DerivedQuery, schema_of
@@ -29,10 +30,6 @@ from weft.runtime.planning.planner import Planner
 from weft.runtime.planning.sampling import Sampling
 from weft.runtime.protocol.follower import Follower, InputLog
 from weft.runtime.protocol.publishing import Consumer, Publisher
-from weft.runtime.protocol.step import Hooks
-from weft.runtime.protocol.stepper import Stepper
-from weft.runtime.sinks.outlet import SinkOutlet
-from weft.runtime.sinks.store import ResultStore
 from weft.runtime.tables import TableVersions
 from weft.runtime.windows.engine import Surroundings, WindowsEngine
 from weft.sql import bind
@@ -61,8 +58,7 @@ class Chain:
         """Another process."""
         self.network.restart()
         log, settings, sampling = self.network.log(self.name), self.network.settings, Sampling(0)
-        sink = ResultStore()
-        sink.bind(self.network.storage, "test")
+        sink = result_store(self.network.storage)
         members = Membership(lambda: self.queries, lambda: self.network.last.engine["unseen"])
         planner = Planner(log, self.schema, settings, sampling, members.complete_from)
         tables = TableVersions(self.network.storage, dict, list)
@@ -71,9 +67,7 @@ class Chain:
         )
         self.engine = DerivedEngine(windows, members, log, self.network.log(LOG))
         self.failed: dict[str, str] = {}
-        hooks = Hooks(self.failed.__setitem__, lambda *_: None, lambda _: None)
-        lease: Any = _Lease()
-        stepper = Stepper(log, self.engine, lease, SinkOutlet(sink, settings, "test"), hooks)
+        stepper = stepper_over(log, self.engine, sink, settings, self.failed)
         publication = DerivedPublication(self.name, lambda: bool(self.queries))
         consumer = Consumer(publication, lambda: stepper.last)
         self.publisher = publisher = Publisher(self.network.log(LOG), [consumer])

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from tests.crash import workload
 from tests.crash.child import open_weft, register
 from tests.oracle.plain_spark import write_batches
+from tests.support import seeds
 from tests.support.harness import session
 
 from weft.runtime.checkpoint.commits import Commit
@@ -20,7 +21,7 @@ from weft.runtime.fallbacks.log import BatchCommit, FallbackLog
 ALONE = "SELECT k, transform(array(v), x -> x)[0] AS v FROM s"
 
 
-@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+@pytest.mark.parametrize("kernel", seeds.some(__name__, ["driver", "lanes"], 1))
 def test_files_are_synced_before_the_commit_that_names_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str
 ) -> None:

@@ -93,7 +93,8 @@ def test_a_sketch_of_one_text_is_that_of_spark(spark: SparkSession) -> None:
 
 
 def test_other_watermarks_need_no_other_code(spark: SparkSession, tmp_path: Path) -> None:
-    """A watermark in the generated code would make it new in every step."""
+    """A watermark in the generated code would make it new in every step. Other workers' tests share Spark
+    and may compile at the same time, but not every time."""
     assert spark._jvm is not None
     metrics = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
     queries = {name: QUERIES[name] for name in ("of_k", "of_v")}
@@ -109,4 +110,4 @@ def test_other_watermarks_need_no_other_code(spark: SparkSession, tmp_path: Path
         return int(metrics.METRIC_COMPILATION_TIME().getCount() - before)
 
     assert compiled_for(0) > 0
-    assert compiled_for(7) == 0
+    assert any(compiled_for(shift) == 0 for shift in range(7, 42, 7))

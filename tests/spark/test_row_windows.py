@@ -25,6 +25,7 @@ from tests.oracle.generate_queries import binds
 from tests.oracle.rows import RowWindow
 from tests.oracle.sparktypes import BIGINT, DOUBLE, STRING, TIMESTAMP, decimal
 from tests.oracle.spec import Item, Query
+from tests.support import seeds
 from tests.support.harness import run_weft, session
 
 import weft
@@ -130,7 +131,7 @@ def check(spark: SparkSession, case: Case, style: Style, **settings: Any) -> Non
             assert outcome.late[name] == rows.late(case.batches, case.delay)
 
 
-@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+@pytest.mark.parametrize("kernel", seeds.some(__name__, ["driver", "lanes"], 1))
 @settings(COMMON, max_examples=1)
 @given(mixed_cases(3), styles())
 def test_windows_of_rows_and_of_time(

@@ -25,8 +25,12 @@ SCHEMA = pa.schema(
         ("ts", pa.timestamp("us", tz="UTC")),
         ("nt", pa.timestamp("us")),
         ("x", pa.float64()),
+        ("until", pa.timestamp("us", tz="UTC")),
     ]
 )
+COLUMNS = "ts timestamp, nt timestamp_ntz, x double, until timestamp"
+FAR = [253_402_214_400 * SECOND, -11_676_096_000 * SECOND, 9_300_000_000 * SECOND]
+"""Times of the years 9999, 1600 and 2264, which do not fit into 64 bits of nanoseconds."""
 QUERIES = {
     "key": "SELECT nt, round(avg(x), 1) AS r FROM s GROUP BY window(ts, '10 seconds'), nt",
     "value": "SELECT round(sum(x), 1) AS r, max(nt) AS latest, min(ts) AS first FROM s "
@@ -36,6 +40,14 @@ QUERIES = {
     "shown": "SELECT date_format(nt, 'HH:mm') AS t, nt, count(*) AS n FROM s "
     "GROUP BY window(ts, '10 seconds'), nt",
     "filtered": "SELECT nt, ts, x, cast(nt AS date) AS d FROM s WHERE x < 1000",
+    "local": "SELECT date_format(ts, 'yyyy-MM-dd HH:mm') AS t, hour(until) AS h, until, "
+    "date_format(nt, 'HH:mm') AS n FROM s WHERE x < 1000",
+    "paired": "SELECT date_format(a.until, 'yyyy-MM-dd HH:mm') AS t, b.until, a.ts, a.nt "
+    "FROM s a JOIN s b ON a.x = b.x AND a.until = b.until AND a.ts = b.ts WHERE a.x < 1000",
+    "days": "SELECT x, to_date(until) AS d FROM s WHERE x < 1000 AND until > DATE '1600-01-01' "
+    "AND until < DATE '9999-12-30' + INTERVAL 1 DAY AND to_date(ts) >= DATE '2000-01-01'",
+    "ends": "SELECT date_format(until, 'yyyy-MM-dd HH:mm') AS t, until, count(*) AS n FROM s "
+    "GROUP BY window(ts, '10 seconds'), until",
     "alone": "SELECT nt, ts, transform(array(x), v -> v)[0] AS x, cast(nt AS date) AS d FROM s "
     "WHERE x < 1000",
 }
@@ -49,9 +61,15 @@ def write_input(folder: Path) -> None:
         "ts": [START + i * SECOND for i in range(6)],
         "nt": [time * SECOND + 123_456 for time in local],
         "x": [i + 0.25 for i in range(6)],
+        "until": [*FAR, START, None, START + 1],
     }
     put(folder, 0, first, SCHEMA)
-    late: dict[str, list[Any]] = {"ts": [START + 100 * SECOND], "nt": [0], "x": [5000.0]}
+    late: dict[str, list[Any]] = {
+        "ts": [START + 100 * SECOND],
+        "nt": [0],
+        "x": [5000.0],
+        "until": [None],
+    }
     put(folder, 1, late, SCHEMA)
 
 
@@ -61,7 +79,7 @@ def ran(
     own_session = session(spark)
     own_session.conf.set("spark.sql.session.timeZone", zone)
     write_input(folder / "input")
-    frame = own_session.readStream.schema("ts timestamp, nt timestamp_ntz, x double")
+    frame = own_session.readStream.schema(COLUMNS)
     frame = frame.option("maxFilesPerTrigger", 1).parquet(str(folder / "input"))
     w = weft.Weft(own_session, folder / "checkpoint", **settings)
     w.add_stream("s", frame, time="ts", watermark="0 seconds")
@@ -74,7 +92,7 @@ def ran(
 
 def oracle(own_session: SparkSession, folder: Path) -> dict[str, Any]:
     """Plain Spark over the rows of the first batch."""
-    rows = own_session.read.schema("ts timestamp, nt timestamp_ntz, x double")
+    rows = own_session.read.schema(COLUMNS)
     rows.parquet(str(folder / "input" / "00000.parquet")).createOrReplaceTempView("s")
     return {name: own_session.sql(sql) for name, sql in QUERIES.items()}
 

@@ -41,6 +41,7 @@ ANSWERS = {
     "regexp_replace(`0.note`, '[0-9]', '#')": "string",
     "round(`0.total`, 2)": "double",
     "(`0.note` RLIKE '^VIP')": "boolean",
+    "((`0.status` = 'x') AND ((`0.total` > 5) OR (CAST(`0.note` AS INT) > 3)))": "boolean",
 }
 
 JOINS = {
@@ -75,6 +76,36 @@ JOINS = {
     "since a time": (
         "SELECT id FROM orders WHERE ordered >= '2024-01-01 00:00:00' AND total BETWEEN 10 AND 20",
         ["(`0.total` >= 10.0 AND `0.total` <= 20.0)", "`0.ordered` >= TIMESTAMP '2024-01-01 00:00:00Z'"],
+    ),
+    "of a day": (
+        """SELECT id FROM orders WHERE ordered >= DATE '2024-01-31'
+           AND ordered < DATE '2024-01-31' + INTERVAL 1 DAY AND date_sub(DATE '2024-03-01', 1) > ordered""",
+        ["(`0.ordered` >= TIMESTAMP '2024-01-31 00:00:00Z' AND "
+         "`0.ordered` <= TIMESTAMP '2024-01-31 23:59:59.999999Z')"],
+    ),
+    "on the same day": (
+        """SELECT o.id, s.carrier FROM orders o JOIN shipments s ON o.id = s.order_id
+           AND to_date(shipped) = to_date(ordered)""",
+        ["(to_date(`0.ordered`)) = (to_date(`1.shipped`))", "`0.id` - `1.order_id` = 0"],
+    ),
+    "in the same hour": (
+        """SELECT o.id FROM orders o JOIN shipments s ON o.id = s.order_id
+           AND date_trunc('HOUR', ordered) = date_trunc('HOUR', shipped)""",
+        ["(date_trunc('HOUR', `0.ordered`)) = (date_trunc('HOUR', `1.shipped`))",
+         "`0.id` - `1.order_id` = 0"],
+    ),
+    "seconds between": (
+        """SELECT o.id FROM orders o JOIN shipments s ON o.id = s.order_id
+           WHERE unix_timestamp(shipped) - unix_timestamp(ordered) BETWEEN 0 AND 3600""",
+        ["(((unix_timestamp(`1.shipped`)) - (unix_timestamp(`0.ordered`))) >= 0 AND "
+         "((unix_timestamp(`1.shipped`)) - (unix_timestamp(`0.ordered`))) <= 3600)",
+         "`0.id` - `1.order_id` = 0"],
+    ),
+    "a number in a text": (
+        """SELECT o.id, s.carrier FROM orders o JOIN shipments s
+           ON s.order_id = try_cast(substring(o.note, 4) AS BIGINT) WHERE o.note LIKE 'ref%'""",
+        ["(TRY_CAST(substring(`0.note`, 4) AS BIGINT)) = `1.order_id`",
+         "(`0.note` >= 'ref' AND `0.note` < 'reg')"],
     ),
     # fraud
     "impossible travel": (
@@ -174,6 +205,7 @@ ALONE = {
        GROUP BY window(ordered, '1 hour'), carrier""": "a windowed aggregate over a join without bounds",
     "SELECT id FROM orders WHERE note RLIKE '^VIP'": "a condition in WHERE may raise",
     "SELECT id FROM orders WHERE total / customer > 3": "a condition in WHERE may raise",
+    "SELECT id FROM orders WHERE status = 'x' AND (total > 5 OR CAST(note AS INT) > 3)": "some rows: CAST(note AS INT)",
     "SELECT id FROM orders WHERE ordered > now() - INTERVAL 1 HOUR": "now may change",
     """SELECT user_id, n FROM (SELECT user_id, count(*) AS n FROM clicks
        GROUP BY window(click_time, '1 hour'), user_id) WHERE n > 3""": "groups or aggregates",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -194,8 +195,11 @@ def rounded(value: Any) -> Any:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[AggregationJoin, list[list[Row]]]:
-    count = draw(st.sampled_from([2, 2, 3]))
+def cases(
+    draw: st.DrawFn, inputs: Sequence[int] = (2, 2, 3)
+) -> tuple[AggregationJoin, list[list[Row]]]:
+    """A query of so many inputs, and their rows."""
+    count = draw(st.sampled_from(inputs))
     windows = draw(st.lists(WINDOWS, min_size=count, max_size=count))
     if all(window is None for window in windows):
         windows[0] = InputWindow("sliding", 30)
@@ -203,5 +207,5 @@ def cases(draw: st.DrawFn) -> tuple[AggregationJoin, list[list[Row]]]:
     slots = draw(st.lists(slot, min_size=1, max_size=3))
     functions = [draw(st.sampled_from(FUNCTIONS)) for _ in slots]
     keys = draw(st.sets(st.integers(0, count - 1)))
-    streams = [draw(rows_of(12)) for _ in range(count)]
+    streams = [draw(rows_of(12 if count < 4 else 7)) for _ in range(count)]
     return query_of(windows, slots, functions, keys), streams

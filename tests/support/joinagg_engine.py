@@ -3,7 +3,6 @@ the engine of windows and Spark would publish them. What counts is told by brute
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from tests.support.by_hand import (
+    next_step,
+    publish_step,
+    result_store,
+    stepper_over,
+    through_json,
+)
 from tests.support.joinagg import Row, entries, lifted_rows, rounded
 
 from weft.algebra import codec
@@ -26,7 +32,7 @@ from weft.algebra.query import Field, StreamSchema
 from weft.algebra.scalar import Expression
 from weft.kernel.columns import partial_columns
 from weft.kernel.columns.column import to_arrow
-from weft.runtime.checkpoint.commits import Commit, Edition, Entry
+from weft.runtime.checkpoint.commits import Edition, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.engine import LOG, JoinAggEngine
@@ -36,11 +42,7 @@ from weft.runtime.joinagg.lanes.task import run_task
 from weft.runtime.joinagg.publication import BEFORE, LATE_ROWS, TIME
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.follower import Follower, InputLog
-from weft.runtime.protocol.step import Hooks
-from weft.runtime.protocol.stepper import Stepper
 from weft.runtime.settings import Kernel, Settings
-from weft.runtime.sinks.outlet import SinkOutlet
-from weft.runtime.sinks.store import ResultStore
 from weft.runtime.tables import table_path
 from weft.runtime.tasks import Output
 
@@ -55,16 +57,6 @@ def session(ansi: str = "false") -> Any:
     """As much of a Spark session as a step without Spark asks for."""
     values = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": ansi}
     return SimpleNamespace(conf=SimpleNamespace(get=values.__getitem__))
-
-
-class _Lease:
-    epoch = 1
-
-    def check(self) -> None:
-        pass
-
-    def guarded(self, put: Callable[[], None]) -> None:
-        put()
 
 
 @dataclass
@@ -83,8 +75,6 @@ class Stream:
         self, rows: Sequence[Row], watermark: int, early: Sequence[Source], late: Sequence[Source]
     ) -> None:
         """A micro-batch: the rows come, the watermark moves, panes that it has passed are published."""
-        last = self.log.last()
-        sequence = last.sequence + 1 if last else 0
         before = self.watermark
         begin = ALWAYS if self.latest is None else self.latest + 1
         self.begins = {s.id: self.begins.get(s.id, begin) for s in early}
@@ -92,29 +82,18 @@ class Stream:
         self.watermark = max(before, watermark)
         times = [row[0] for row in rows]
         self.latest = max([*times, *([] if self.latest is None else [self.latest])], default=None)
-        folder = f"{self.log.folder('published')}/{sequence:012d}-x"
+        folder = f"{self.log.folder('published')}/{next_step(self.log):012d}-x"
         published = [entry for s in early for entry in self._panes(s, f"{folder}-{PANES}", before)]
         if any(selects(source.predicate, row) for source in late for row in rows):
             published.append(self._late_rows(rows, late, f"{folder}-{LATE_ROWS}", before))
-        commit = Commit(
-            stream=self.name,
-            kind="data",
-            batch=sequence,
-            sequence=sequence,
-            previous=last.name if last else None,
-            spark_query="",
-            offsets="",
-            epoch=1,
-            plan_version=0,
+        publish_step(
+            self.log,
             watermark=self.watermark,
-            max_event_time=self.latest,
-            settings={"ansi": "false", "time_zone": "UTC"},
-            published=tuple(published),
-            publications=(LATE_ROWS,),
+            latest=self.latest,
+            published=published,
             editions={LATE_ROWS: Edition(names=tuple(s.id for s in late))},
             engine={"sets": dict(self.begins)},
         )
-        self.log.put_commit(commit, last)
 
     def _panes(self, source: Source, folder: str, before: int) -> list[Entry]:
         begin = self.begins[source.id]
@@ -207,8 +186,7 @@ def row_table(
 def in_process(stage: Stage, name: str) -> list[Output]:
     """The tasks of a stage, one after the other. What they give passes through JSON, as in Spark."""
     payload = f"{stage.checkpoint}\n{name}"
-    outputs = [output for number in range(stage.tasks) for output in run_task(payload, number)]
-    return [(kind, json.loads(json.dumps(body))) for kind, body in outputs]
+    return through_json(o for number in range(stage.tasks) for o in run_task(payload, number))
 
 
 class _Tables:
@@ -273,8 +251,6 @@ class EngineRun:
         self._logs: dict[str, StreamLog] = {}
         for stream in self.streams.values():
             stream.log = self.log(stream.name)
-        sink = ResultStore()
-        sink.bind(self.storage, "test")
         tables: Any = _Tables(self)
         log = self.log(LOG)
         engine = JoinAggEngine(
@@ -284,12 +260,10 @@ class EngineRun:
             self,
             lambda: {name: schema(name) for name in self.streams},
             tables,
-            Lanes(2, self.settings, lambda _: in_process),
+            Lanes(self.settings.lane_weights(2), self.settings, lambda _: in_process),
         )
-        hooks = Hooks(self.failed.__setitem__, lambda *_: None, lambda _: None)
-        lease: Any = _Lease()
-        outlet = SinkOutlet(sink, self.settings, "test")
-        self.stepper = Stepper(log, engine, lease, outlet, hooks)
+        sink = result_store(self.storage)
+        self.stepper = stepper_over(log, engine, sink, self.settings, self.failed)
         inputs = [self._input(stream) for stream in self.streams.values()]
         self.follower = Follower(self.stepper, inputs)
 

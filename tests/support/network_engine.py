@@ -3,7 +3,6 @@ run one after the other in this process. What DuckDB says of the same rows is in
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,14 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from tests.support.by_hand import (
+    SETTINGS,
+    next_step,
+    publish_step,
+    result_store,
+    stepper_over,
+    through_json,
+)
 from tests.support.network_steps import STEP, TIME, Spec, UnionSpec, counted, plan_of
 
 from weft.algebra.network.plan import NetworkPlan
@@ -27,16 +34,13 @@ from weft.runtime.network.lanes.stage import Stage, encoded
 from weft.runtime.network.lanes.step import Runner
 from weft.runtime.network.lanes.task import run_task
 from weft.runtime.network.publication import NETWORK
-from weft.runtime.protocol.step import Hooks, StepWork
-from weft.runtime.protocol.stepper import Origin, Stepper
+from weft.runtime.protocol.step import StepWork
+from weft.runtime.protocol.stepper import Origin
 from weft.runtime.settings import Settings
-from weft.runtime.sinks.outlet import SinkOutlet
-from weft.runtime.sinks.store import ResultStore
 from weft.runtime.tables import TableVersions
 from weft.runtime.tasks import Output
 
 SpecT = TypeVar("SpecT", Spec, UnionSpec)
-SETTINGS = {"ansi": "false", "time_zone": "UTC"}
 
 
 def here(spark: object, log: StreamLog) -> Runner:
@@ -46,20 +50,9 @@ def here(spark: object, log: StreamLog) -> Runner:
         name = f"{log.folder('handoff')}/{stage.around.folder}/stage.json"
         log.storage.put(name, encoded(stage).encode())
         payload = f"{stage.around.checkpoint}\n{name}"
-        outputs = [one for task in range(stage.tasks) for one in run_task(payload, task)]
-        return [(kind, json.loads(json.dumps(body))) for kind, body in outputs]
+        return through_json(one for task in range(stage.tasks) for one in run_task(payload, task))
 
     return run
-
-
-class _Lease:
-    epoch = 1
-
-    def check(self) -> None:
-        pass
-
-    def guarded(self, put: Callable[[], None]) -> None:
-        put()
 
 
 class _Planner:
@@ -86,14 +79,14 @@ class EngineRun:
         folder: Path,
         specs: Sequence[Any],
         *,
-        lanes: int = 2,
+        lanes: int | Sequence[float] = 2,
         plan: Callable[..., NetworkPlan] = plan_of,
         **settings: Any,
     ) -> None:
         self._plan = plan
         self.storage = Storage(str(folder))
         self.settings = Settings(lanes=lanes, **settings)
-        self._specs, self._lanes = list(specs), lanes
+        self._specs = list(specs)
         self._last = 0
         self._logs: dict[str, StreamLog] = {}
         self._tables: dict[str, pa.Table] = {}
@@ -109,8 +102,7 @@ class EngineRun:
 
     def restart(self) -> None:
         self._logs = {}
-        sink = ResultStore()
-        sink.bind(self.storage, "test")
+        sink = result_store(self.storage)
         log = self.log(LOG)
         tables: Any = TableVersions(
             self.storage,
@@ -127,12 +119,9 @@ class EngineRun:
             lambda: [spec.query() for spec in self._specs],
             planner,
             tables,
-            Lanes(self._lanes, self.settings, sink, here),
+            Lanes(self.settings.lane_weights(2), self.settings, sink, here),
         )
-        hooks = Hooks(self.failed.__setitem__, lambda *_: None, lambda _: None)
-        lease: Any = _Lease()
-        outlet = SinkOutlet(sink, self.settings, "test")
-        self.stepper = Stepper(log, self.engine, lease, outlet, hooks)
+        self.stepper = stepper_over(log, self.engine, sink, self.settings, self.failed)
 
     @property
     def last(self) -> Commit:
@@ -146,7 +135,7 @@ class EngineRun:
         """A step of a stream in two files, for the queries up to a registration."""
         log = self.log(relation)
         last = log.last()
-        sequence = last.sequence + 1 if last else 0
+        sequence = next_step(log)
         published: list[Entry] = []
         half = -(-rows.num_rows // 2)
         for part in (0, half) if rows.num_rows > 1 else (0,) * rows.num_rows:
@@ -155,24 +144,13 @@ class EngineRun:
             times = pc.min_max(chosen.column(TIME)).as_py()
             bounds = {"first": times["min"], "last": times["max"], "publication": NETWORK}
             published.append({**self.storage.write_table(name, chosen), **bounds})
-        commit = Commit(
-            stream=relation,
-            kind="data",
-            batch=sequence,
-            sequence=sequence,
-            previous=last.name if last else None,
-            spark_query="",
-            offsets="",
-            epoch=1,
-            plan_version=0,
+        publish_step(
+            log,
             watermark=watermark,
-            max_event_time=_latest(last, rows),
-            settings=SETTINGS,
-            published=tuple(published),
-            publications=(NETWORK,),
+            latest=_latest(last, rows),
+            published=published,
             editions={NETWORK: Edition(registered)},
         )
-        log.put_commit(commit, last)
 
     # steps
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import SparkSession
 from tests.oracle.plain_spark import INTERPRETED
 
@@ -40,6 +42,38 @@ def quick_settings(shuffle_partitions: int = 2) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.session.timeZone": "UTC",
     }
+
+
+def cluster_settings() -> dict[str, str]:
+    """The same for a driver whose executors are processes of their own. They start from the same archive of classes."""
+    return {
+        **quick_settings(shuffle_partitions=1),
+        "spark.executor.extraJavaOptions": f"{JAVA_OPTIONS} {java_options()}",
+        "spark.executor.memory": "512m",
+        # What a lost executor had is computed again at once, not asked for three times.
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "100ms",
+    }
+
+
+def daemon_options() -> str:
+    """Java's options for a master and its workers."""
+    return f"{JAVA_OPTIONS} {java_options()}"
+
+
+def quick_session(warehouse: Path, **settings: str) -> SparkSession:
+    """A session for tests, on this machine alone."""
+    session = (
+        SparkSession.builder.appName("weft tests")
+        .config(map=quick_settings())
+        .config("spark.driver.memory", "2g")
+        .config("spark.sql.warehouse.dir", str(warehouse))
+        .config(map=settings)
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    forget_hadoop_defaults(session)
+    return session
 
 
 def forget_hadoop_defaults(session: SparkSession) -> None:

@@ -63,7 +63,7 @@ def bench(
 
         network.main(json=as_json, only=_parts(only, network.PARTS), work=work)
     elif name == "state":
-        from weft.bench import state
+        from weft.bench.state import steps as state
 
         state.main(json=as_json, only=_parts(only, state.PARTS), work=work)
     elif name == "aggjoin":

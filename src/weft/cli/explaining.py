@@ -76,7 +76,8 @@ def explain(
     shown = explain_plans(explanation.plans, explanation.fallbacks, query, rate=rate)
     shown = shown.with_measured(explanation.measured)
     shown = shown.with_network(explanation.network, explanation.network_measured)
-    shown = shown.with_aggregations(explanation.aggregations)
+    shown = shown.with_aggregations(explanation.aggregations, explanation.aggregations_measured)
+    shown = shown.with_lanes(explanation.lanes, explanation.network_lanes)
     if record is not None:
         shown = shown.with_statistics(record.statistics())
     if svg is not None:
@@ -104,7 +105,8 @@ def _analyzed(record: Recorded | None, project: Project) -> Explanation:
     ]
     plans = [plan for plan in plans if plan.queries]
     explanation = explain_plans(plans, notes).with_measured(record.measured())
-    return explanation.with_network(record.network(), record.network_measured())
+    explanation = explanation.with_network(record.network(), record.network_measured())
+    return explanation.with_aggregations((), record.aggregations_measured())
 
 
 def _snapshot(
@@ -129,7 +131,8 @@ def _snapshot(
         return None
     notes = [FallbackNote(query.name, _only_stream(project), query.detail) for query in fallbacks]
     shared = [plan for plan in plans if plan.queries]
-    return explain_plans(shared, notes, network=network)
+    explanation = explain_plans(shared, notes, network=network)
+    return explanation.with_lanes(*record.lanes())
 
 
 def _drafted(project: Project, files: list[QueryFile], record: Recorded | None) -> Explanation:

@@ -9,7 +9,7 @@ here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import Any
@@ -17,13 +17,20 @@ from typing import Any
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.plan import SharedPlan
 from weft.explain import document, svg, text
-from weft.explain.aggregations import AggregationView, aggregation_document, aggregation_lines
+from weft.explain.aggregations import (
+    AggregationsMeasured,
+    AggregationView,
+    aggregation_document,
+    aggregation_lines,
+    measured_lines,
+)
 from weft.explain.network.view import NetworkMeasured, NodeMeasured
 from weft.explain.outline import FallbackNote, Measured, Outline, outline
 from weft.stats import StreamStatistics
 
 __all__ = [
     "AggregationView",
+    "AggregationsMeasured",
     "Explanation",
     "FallbackNote",
     "Measured",
@@ -54,6 +61,9 @@ class Explanation:
     """The aggregation joins."""
     lanes: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """By stream whose steps run in lanes, the predicted cost of each."""
+    network_lanes: tuple[float, ...] = ()
+    """The weights of the lanes, if the network's joins run in lanes."""
+    aggregations_measured: AggregationsMeasured | None = None
 
     @cached_property
     def outline(self) -> Outline:
@@ -66,13 +76,16 @@ class Explanation:
             self.network,
             self.network_measured,
             self.lanes,
+            self.network_lanes,
         )
 
     def __str__(self) -> str:
         named = [view for view in self.aggregations if self.only in (None, view.query.name)]
         paragraphs = ["\n".join(aggregation_lines(view)) for view in named]
+        if self.only is None and self.aggregations_measured is not None:
+            paragraphs.append("\n".join(measured_lines(self.aggregations_measured)))
         if self.only is None:
-            whole = text.text(self.outline) if self.plans or not named else ""
+            whole = text.text(self.outline) if self.plans or not paragraphs else ""
             return "\n\n".join(part for part in (whole, *paragraphs) if part)
         return "\n\n".join(paragraphs) or text.query_text(self.outline, self.only)
 
@@ -87,7 +100,12 @@ class Explanation:
             shared = {"format": document.FORMAT, "query": self.only, "status": "shared"}
             return {**views[self.only], **shared}
         body = document.document(self.outline, self.only)
-        return body if self.only is not None else {**body, "aggregation_joins": [*views.values()]}
+        if self.only is not None:
+            return body
+        body["aggregation_joins"] = [*views.values()]
+        if self.aggregations_measured is not None:
+            body["aggregation_joins_measured"] = asdict(self.aggregations_measured)
+        return body
 
     def to_svg(self) -> str:
         """A drawing: stream, nodes, weave groups, queries; and the network of the join queries."""
@@ -104,13 +122,20 @@ class Explanation:
         shown = network if network is not None and network.queries else None
         return replace(self, network=shown, network_measured=measured)
 
-    def with_aggregations(self, aggregations: Sequence[AggregationView]) -> Explanation:
+    def with_aggregations(
+        self,
+        aggregations: Sequence[AggregationView],
+        measured: AggregationsMeasured | None = None,
+    ) -> Explanation:
         """The same beside the aggregation joins."""
-        return replace(self, aggregations=tuple(aggregations))
+        return replace(self, aggregations=tuple(aggregations), aggregations_measured=measured)
 
-    def with_lanes(self, lanes: Mapping[str, Sequence[float]]) -> Explanation:
-        """The same with what each lane will cost, by stream, where steps run in lanes."""
-        return replace(self, lanes=dict(lanes))
+    def with_lanes(
+        self, lanes: Mapping[str, Sequence[float]], network: Sequence[float] = ()
+    ) -> Explanation:
+        """The same with what each lane will cost, by stream, where steps run in lanes. `network`: the weights of the
+        lanes, if the network's joins run in lanes."""
+        return replace(self, lanes=dict(lanes), network_lanes=tuple(network))
 
     def with_statistics(self, statistics: Mapping[str, StreamStatistics]) -> Explanation:
         """The same plan beside what is known of its streams, by their names."""

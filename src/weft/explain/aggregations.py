@@ -8,12 +8,12 @@ from typing import Any
 
 from weft.algebra.joinagg.query import AggregationInput, AggregationJoin
 from weft.algebra.joinagg.sources import Source, row_store, source_of
-from weft.explain.paragraph import item
+from weft.explain.paragraph import item, lane_seconds_item
 from weft.explain.wording import counted, duration, figure, instant, some
 from weft.optimizer.joinagg.choice import Choice
 from weft.optimizer.joinagg.plans import Plan, plan_name
 
-_NAMES, _PLANS = 4, 8
+_NAMES, _PLANS, _LANES = 4, 8, 30
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,51 @@ class AggregationView:
     waits_for: Mapping[str, int | None] = field(default_factory=dict)
     """The streams of the query that hold the others back, with their watermarks; None: it has none yet."""
 
+    lanes: tuple[float, ...] = ()
+    """The weights of the lanes, if joins run in lanes. Every lane has a share of all keys, by its weight."""
+
+    @property
+    def lane_costs(self) -> list[float] | None:
+        """For each lane the predicted cost of an instant; None if it is not known, or if there are no lanes."""
+        cost = self.cost
+        if cost is None or not self.lanes:
+            return None
+        return [cost * weight / sum(self.lanes) for weight in self.lanes]
+
     @property
     def cost(self) -> float | None:
         return next((p.cost for p in self.priced.priced if p.plan == self.plan), None)
+
+
+@dataclass(frozen=True)
+class AggregationsMeasured:
+    """What the last commit of all aggregation joins counted."""
+
+    steps: int
+    rows: int
+    """The rows and panes that they have consumed."""
+    results: int
+    instants: int
+    joins: int
+    seconds: float | None = None
+    where: str = "driver"
+    """Where the joins of the last step ran: driver or lanes."""
+    lane_seconds: tuple[float, ...] = ()
+    """What each lane took, in all steps that ran in lanes."""
+
+
+def measured_lines(measured: AggregationsMeasured) -> Iterator[str]:
+    """What all aggregation joins together did."""
+    yield f"aggregation joins, measured in {counted(measured.steps, 'step')}"
+    per_second = ""
+    if measured.seconds:
+        per_second = f", {figure(measured.rows / measured.seconds)}/s while running"
+    yield from item("rows", f"{measured.rows:,}{per_second}")
+    yield from item("results", f"{measured.results:,}")
+    joins = counted(measured.joins, "physical join")
+    place = "in tasks" if measured.where == "lanes" else "on the driver"
+    yield from item("instants", f"{measured.instants:,}, in {joins}, {place}")
+    yield from lane_seconds_item(measured.lane_seconds)
 
 
 def sharing(
@@ -73,6 +115,10 @@ def aggregation_lines(view: AggregationView) -> Iterator[str]:
     if view.cost is not None:
         why = f"{figure(view.cost)} µs per instant, {why}"
     yield from item("cost", why)
+    if view.lane_costs is not None:
+        costs = some([figure(cost) for cost in view.lane_costs], _LANES)
+        lanes = counted(len(view.lanes), "lane")
+        yield from item("lanes", f"{lanes}, µs per instant in each: {costs}")
     if view.waits_for:
         yield from item("waits", _waiting_text(view.waits_for))
     others = sorted((p for p in view.priced.priced if p.plan != view.plan), key=lambda p: p.cost)
@@ -143,6 +189,7 @@ def aggregation_document(view: AggregationView) -> dict[str, Any]:
         "forced": view.forced,
         "waits_for": dict(view.waits_for),
         "cost": view.cost,
+        "lane_costs": view.lane_costs,
         "plans": [
             {"plan": plan_name(p.plan), "early": list(p.plan), "cost": p.cost}
             for p in view.priced.priced

@@ -274,6 +274,7 @@ def outline(
     network: NetworkPlan | None = None,
     network_measured: NetworkMeasured | None = None,
     lanes: Mapping[str, Sequence[float]] | None = None,
+    network_lanes: Sequence[float] = (),
 ) -> Outline:
     """Label the parts of the plans and count their costs.
 
@@ -295,7 +296,9 @@ def outline(
             if measured_statistics and measured_statistics.known
             else view
         )
-    shown = network_view(network, network_measured) if network is not None else None
+    shown = None
+    if network is not None:
+        shown = network_view(network, network_measured, network_lanes)
     return Outline(tuple(streams), tuple(fallbacks), shown)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from weft.explain.wording import some
 
 WIDTH = 100
 LABEL = 12
+_LANES = 30
 KEPT = "\u00a0"
 """A space at which no line is broken."""
 
@@ -14,6 +17,13 @@ KEPT = "\u00a0"
 def item(label: str, body: str) -> Iterator[str]:
     """A labelled body."""
     yield from wrapped(body, f"    {label:<{LABEL}}", 4 + LABEL)
+
+
+def lane_seconds_item(seconds: Sequence[float]) -> Iterator[str]:
+    """What each lane took, if there are lanes."""
+    if seconds:
+        took = [f"{second:.2f}" for second in seconds]
+        yield from item("lanes", f"seconds in each: {some(took, _LANES)}")
 
 
 def wrapped(body: str, head: str, indent: int) -> Iterator[str]:

@@ -21,7 +21,7 @@ from weft.explain.outline import (
     aggregate_label,
     shown_sql,
 )
-from weft.explain.paragraph import KEPT, item, wrapped
+from weft.explain.paragraph import KEPT, item, lane_seconds_item, wrapped
 from weft.explain.statistics import statistics_lines
 from weft.explain.wording import (
     counted,
@@ -260,9 +260,7 @@ def _measured(stream: StreamView, measured: Measured) -> Iterator[str]:
     state = f"{counted(measured.state_rows, 'fragment')}, {size_text(measured.state_bytes)}"
     yield from item("state", state)
     yield from _operations(stream, measured)
-    if measured.lane_seconds:
-        took = [f"{seconds:.2f}" for seconds in measured.lane_seconds]
-        yield from item("lanes", f"seconds in each: {some(took, _COLUMNS)}")
+    yield from lane_seconds_item(measured.lane_seconds)
     for node in stream.nodes:
         held = measured.state_rows_by_node.get(node.node.id, 0)
         yield from item("", f"{node.label}  {counted(held, 'fragment')} open")

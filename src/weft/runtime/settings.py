@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -15,6 +16,7 @@ from weft.sql.reading.intervals import IntervalProblem, interval_micros
 
 Kernel = Literal["auto", "driver", "lanes"]
 KERNELS = get_args(Kernel)
+MOST_LANES = 100_000
 SESSION_SETTINGS = {
     "time_zone": "spark.sql.session.timeZone",
     "ansi": "spark.sql.ansi.enabled",
@@ -27,8 +29,8 @@ class Settings:
 
     `kernel`: where levels 2 and 3, the network's joins and aggregation joins run; `auto` takes the driver
     while the open state, the history of joins, or the entries of aggregation joins are below
-    `driver_cap_bytes`, and lanes above. `lanes`: how many (default: the session's parallelism); it may
-    change with a restart. `lane_cap_bytes`: how many bytes of rows or of fragments a lane holds at once;
+    `driver_cap_bytes`, and lanes above. `lanes`: how many (default: the session's parallelism), or the weight of
+    each: a lane of weight 2 is given twice the work of one of weight 1. They may change with a restart. `lane_cap_bytes`: how many bytes of rows or of fragments a lane holds at once;
     more are taken in pieces.
     `idle_seconds`: how long a stream must be quiet before due windows are flushed.
     `sink_tries`: how often a failing sink is tried on the same batch, and how often a fallback may
@@ -45,14 +47,15 @@ class Settings:
     waits. `overlap`: whether a micro-batch may be finished while the next one is read.
     `most_matches`: how many rows one join may add in a step before its queries are quarantined.
     `early`: which inputs of aggregation joins are aggregated before the join: "auto" (by cost), "all", "none", or a truth
-    value for each input (docs/early-aggregation.md).
+    value for each input (docs/early-aggregation.md). `finer_sets`: whether the aggregation set of one may be made of a finer
+    one that is published for another (docs/decisions/0019).
     `allow_unsafe_sql`: whether queries that run alone may call Java methods, start programs and
     read files by path (docs/sql.md).
     """
 
     kernel: Kernel = "auto"
     driver_cap_bytes: int = 1 << 30
-    lanes: int | None = None
+    lanes: int | Sequence[float] | None = None
     lane_cap_bytes: int = 1 << 28
     idle_seconds: float = 1.0
     sink_tries: int = 3
@@ -69,8 +72,19 @@ class Settings:
     most_unconsumed: int = 16
     most_matches: int = 5_000_000
     early: str | tuple[bool, ...] = "auto"
+    finer_sets: bool = True
     allow_unsafe_sql: bool = False
     keep: str | None = None
+
+    def lane_weights(self, parallelism: int) -> tuple[float, ...]:
+        """The weight of each lane, in a session of some parallelism.
+
+        >>> Settings().lane_weights(1), Settings(lanes=3).lane_weights(1), Settings(lanes=[2, 1]).lane_weights(1)
+        ((1.0, 1.0), (1.0, 1.0, 1.0), (2.0, 1.0))
+        """
+        if self.lanes is None or isinstance(self.lanes, int):
+            return (1.0,) * (self.lanes or max(2, parallelism))
+        return tuple(map(float, self.lanes))
 
     @property
     def keep_micros(self) -> int | None:
@@ -85,7 +99,8 @@ def settings_of(values: dict[str, Any]) -> Settings:
         if name not in names:
             known = ", ".join(names)
             raise RunError("UNKNOWN_SETTING", name="setting", value=name, known=known)
-    settings = Settings(**values)
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    settings = Settings(**{**values, **lists})
     check_settings(settings)
     return settings
 
@@ -104,7 +119,10 @@ def check_settings(settings: Settings) -> None:
         "sink_tries": (_whole(settings.sink_tries, 1), "give a number of tries, 1 or more"),
         "sink_pause_seconds": (_seconds(settings.sink_pause_seconds), "give seconds, 0 or more"),
         "kernel": (settings.kernel in KERNELS, f"there are {', '.join(KERNELS)}"),
-        "lanes": (lanes is None or _whole(lanes, 1), "give a number of lanes, or none"),
+        "lanes": (
+            lanes is None or _count_of_lanes(lanes) or _weights(lanes),
+            f"give a number of lanes, or a weight for each from a millionth to a million, or none; at most {MOST_LANES:,} lanes",
+        ),
         "assumed_rate": (_number(rate) and 0 < rate < math.inf, "give rows per second"),
         "replan_drift": (_number(drift) and drift >= 1, "give a factor of 1 or more"),
         "memory_budget": (budget is None or _whole(budget, 0), "give a number of groups, or none"),
@@ -117,6 +135,7 @@ def check_settings(settings: Settings) -> None:
         "most_matches": (_whole(settings.most_matches, 1), "give a number of rows"),
         "keep": _interval(settings.keep),
         "early": _early(settings.early),
+        "finer_sets": (isinstance(settings.finer_sets, bool), "give True or False"),
         "overlap": (isinstance(settings.overlap, bool), "give True or False"),
         "allow_unsafe_sql": (isinstance(settings.allow_unsafe_sql, bool), "give True or False"),
     }
@@ -141,6 +160,19 @@ def _early(value: object) -> tuple[bool, str]:
     """Whether a value says which inputs are early; and what to write instead."""
     bits = isinstance(value, (tuple, list)) and all(isinstance(bit, bool) for bit in value)
     return value in ("auto", "all", "none") or bits, "give auto, all, none, or a tuple of bool"
+
+
+def _count_of_lanes(value: object) -> bool:
+    return _whole(value, 1) and value in range(MOST_LANES + 1)
+
+
+def _weights(value: object) -> bool:
+    """Whether a value is one positive weight or more."""
+    return (
+        isinstance(value, (tuple, list))
+        and 1 <= len(value) <= MOST_LANES
+        and all(_number(weight) and 1e-6 <= weight <= 1e6 for weight in value)
+    )
 
 
 def _whole(value: object, least: int) -> bool:

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -80,6 +80,21 @@ def task_attempt() -> str:
     attempt has written. The files of the attempt whose outputs Spark returns count."""
     context = TaskContext.get()
     return "here" if context is None else f"t{context.taskAttemptId()}"
+
+
+def lane_totals(
+    before: Mapping[str, Any], weights: Sequence[float], seconds: Mapping[int, float]
+) -> dict[str, list[float]]:
+    """What the metrics of a log say of its lanes: the weight of each, and how long each has taken in all steps.
+    `before`: the metrics of the step before. It begins anew if there are other lanes.
+
+    >>> lane_totals({"lane_weights": [1, 1], "lane_seconds": [2.0, 3.0]}, [1, 1], {1: 0.5})
+    {'lane_weights': [1, 1], 'lane_seconds': [2.0, 3.5]}
+    """
+    known = before.get("lane_weights") == list(weights)
+    total = before["lane_seconds"] if known else [0.0] * len(weights)
+    took = [total[lane] + seconds.get(lane, 0.0) for lane in range(len(weights))]
+    return {"lane_weights": list(weights), "lane_seconds": took}
 
 
 def is_local(spark: SparkSession) -> bool:

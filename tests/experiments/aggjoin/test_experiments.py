@@ -11,7 +11,8 @@ import pytest
 from weft.experiments.aggjoin.claims import claims_of, details_of
 from weft.experiments.aggjoin.expected_costs import expected_costs
 from weft.experiments.aggjoin.kernel_run import KernelJoin
-from weft.experiments.aggjoin.paper import AGGJOIN, FIGURES
+from weft.experiments.aggjoin.on_spark import runtime as on_spark
+from weft.experiments.aggjoin.paper import AGGJOIN, FIGURES, RUNTIME
 from weft.experiments.aggjoin.parameters import (
     FULL,
     THREE_WAY,
@@ -28,7 +29,7 @@ from weft.experiments.aggjoin.prototype.measuring import (
 )
 from weft.experiments.aggjoin.tuning import tuned
 from weft.experiments.papers import PAPERS
-from weft.experiments.reproduction import Reproduction
+from weft.experiments.reproduction import Data, Reproduction
 from weft.optimizer.joinagg.generic_cost import plan_cost
 from weft.optimizer.joinagg.plans import all_plans
 from weft.optimizer.joinagg.statistics import InputStatistics
@@ -47,7 +48,8 @@ Reproduced = tuple[Reproduction, list[tuple[int, int]]]
 @pytest.fixture(scope="module")
 def reproduced() -> Reproduced:
     told: list[tuple[int, int]] = []
-    run = AGGJOIN.run(AGGJOIN.default, True, lambda done, total, what: told.append((done, total)))
+    figures = [figure for figure in AGGJOIN.default if figure != RUNTIME]
+    run = AGGJOIN.run(figures, True, lambda done, total, what: told.append((done, total)))
     return run, told
 
 
@@ -227,3 +229,41 @@ def test_three_way_joins_gain_more_by_model_and_count(reproduced: Reproduced) ->
         ]
         assert gains == sorted(gains)
         assert gains[1] > 1.2 * gains[0]
+
+
+def test_the_runtime_runs_every_plan(spark: Any) -> None:
+    """Few rows on Spark; `spark` is there so that it uses the session of the tests."""
+    reproduction = AGGJOIN.run([RUNTIME], True, lambda done, total, what: None)
+    (point,) = reproduction.figures[RUNTIME]["points"]
+    assert [plan["plan"] for plan in point["plans"]] == ["LAP", "EAP01", "EAP10", "EAP11"]
+    assert min(plan[name] for plan in point["plans"] for name in ("model", "kernel", "runtime")) > 0
+    FIGURES[RUNTIME].chart(reproduction.figures[RUNTIME]).to_dict()
+    assert len(reproduction.claims) == 3 and "| EAP11 |" in reproduction.report()
+
+
+def test_the_runtimes_points_are_settings_of_the_paper_multiplied() -> None:
+    by_label = {scaled.label: scaled for scaled in on_spark.FULL}
+    assert (by_label["two-way"].inputs, by_label["three-way"].inputs) == (TWO_WAY, THREE_WAY)
+    for scaled in on_spark.FULL:
+        for shape, given, seen in zip(
+            scaled.setting.shapes, scaled.inputs, scaled.point.inputs, strict=True
+        ):
+            assert shape.rate == scaled.rates * given.rate
+            assert seen.window == scaled.windows * given.window == shape.rate * scaled.seconds
+            assert (seen.groups, seen.selectivity) == (given.groups, given.selectivity)
+
+
+def test_claims_about_the_runtime_can_fail() -> None:
+    def point(label: str, seconds: list[float]) -> Data:
+        plans = [
+            {"plan": f"p{i}", "model": 4.0 - i, "kernel": 4.0 - i, "runtime": s}
+            for i, s in enumerate(seconds)
+        ]
+        return {"label": label, "plans": plans}
+
+    def verdicts(two: list[float], three: list[float]) -> list[str]:
+        data = {"points": [point("two-way", two), point("three-way", three)]}
+        return [claim.verdict for claim in on_spark.runtime_claims(data)]
+
+    assert verdicts([4, 3, 2, 1], [9, 3, 2, 1]) == ["holds", "holds", "holds"]
+    assert verdicts([1, 2, 3, 4], [1, 2, 3, 4]) == ["does not hold"] * 3

@@ -94,3 +94,18 @@ def test_landmark_windows_and_forced_plans_do_not_switch(tmp_path: Path) -> None
     assert forced.plans(endless) == ((False, False), None)
     assert not forced.reconsider(endless)
     assert not choices(tmp_path, {"s0": 1e4, "s1": 1e4}).reconsider(endless)
+
+
+@pytest.mark.parametrize("setting", [{"finer_sets": False}, {"passes": ("predicates", "windows")}])
+def test_finer_sets_can_be_switched_off(tmp_path: Path, setting: dict[str, Any]) -> None:
+    fine = joined(HOUR, HOUR)
+    by_key = tuple(replace(entry, attributes=entry.attributes[:1]) for entry in fine.inputs)
+    coarse = replace(fine, id="r@2", keys=(), inputs=by_key)
+
+    def published(**settings: Any) -> int:
+        unknown = StreamStatistics.unknown()
+        storage = Storage(str(tmp_path / str(sorted(settings))))
+        chosen = Choices(storage, Settings(early="all", **settings), lambda _: unknown, "@aggjoin")
+        return len(chosen.sources([fine, coarse], "s0", early=True))
+
+    assert (published(), published(**setting)) == (1, 2)

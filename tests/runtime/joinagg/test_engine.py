@@ -183,11 +183,13 @@ def test_a_crash_anywhere_loses_nothing_and_repeats_nothing(
     tmp_path: Path, failpoint: str, visit: int, kernel: Kernel
 ) -> None:
     query = query_of([SLIDING, InputWindow("landmark")], [None, 0], ["count", "sum"], {0})
-    plain = with_changes(query)
+    plans = itertools.product([False, True], repeat=2)
+    queries = {replace(query, id=f"q@{number}"): plan for number, plan in enumerate(plans)}
+    changing = replace(with_changes(query), id="r@2")
     run = EngineRun(
         tmp_path,
-        [query, replace(plain, id="r@2")],
-        {"q@1": (False, True), "r@2": (True, True)},
+        [*queries, changing],
+        {one.id: plan for one, plan in queries.items()} | {changing.id: (True, True)},
         kernel=kernel,
     )
     for name in ("s0", "s1"):
@@ -202,9 +204,9 @@ def test_a_crash_anywhere_loses_nothing_and_repeats_nothing(
     run.restart()
     for action in left:
         play(run, action)
-    wanted = oracle(run, query)
-    assert run.by_instant(query) == wanted
-    keys = [(row["at"], row["g0"], row["removed"]) for row in run.shown(replace(plain, id="r@2"))]
+    for one, plan in queries.items():
+        assert run.by_instant(one) == oracle(run, one), plan
+    keys = [(row["at"], row["g0"], row["removed"]) for row in run.shown(changing)]
     assert len(set(keys)) == len(keys) > 0
 
 

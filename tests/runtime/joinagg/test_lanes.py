@@ -81,16 +81,18 @@ def test_queries_in_tasks_and_on_the_driver_by_turns_with_files_written_anew(
         shown = [sorted(map(str, each.shown(query))) for each in (run, other)]
         assert shown[0] == shown[1] and shown[0]
     assert run.stepper.last is not None and run.stepper.last.state
+    metrics = run.stepper.last.metrics
+    assert metrics["lane_weights"] == [1, 1] and min(metrics["lane_seconds"]) > 0
     left = list((tmp_path / "a/streams/@aggjoin/handoff").glob("*"))
     assert not left, "what tasks hand to the driver is deleted"
 
 
-def test_more_buckets_than_tasks_give_the_same(
+def test_lanes_of_several_portions_and_other_weights_give_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("weft.runtime.joinagg.lanes.choice._PER_ROW", 1 << 24)
     run = opened(tmp_path, MIXED, "lanes")
-    run.settings = replace(run.settings, lane_cap_bytes=1 << 25)
+    run.settings = replace(run.settings, lane_cap_bytes=1 << 25, lanes=[3, 1])
     run.restart()
     for begin in range(0, 50, 10):
         publish(run, begin)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,13 +11,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.equal_keys import rows, same_key
 from tests.support.network_engine import EngineRun, numbered
 from tests.support.network_steps import (
     SECOND,
     STREAMS,
     Oracle,
     Spec,
-    difference,
     histories,
     queries_of,
     table,
@@ -37,13 +36,13 @@ SMALL: Mapping[str, Any] = {"lane_cap_bytes": 600}
     queries_of(4),
     histories(),
     st.lists(st.booleans(), min_size=4, max_size=4),
-    st.integers(1, 3),
+    st.lists(st.sampled_from([0.5, 1, 1, 3]), min_size=1, max_size=3),
     st.integers(0, 4),
 )
 def test_steps_in_tasks_give_what_duckdb_says(
-    queries: list[Spec], deltas: Deltas, in_lanes: list[bool], lanes: int, restart: int
+    queries: list[Spec], deltas: Deltas, in_lanes: list[bool], lanes: list[float], restart: int
 ) -> None:
-    """Some steps run in tasks and some on the driver; at some step another process takes over."""
+    """Some steps run in tasks of some weights and some on the driver; at some step another process takes over."""
     specs = [numbered(spec, number) for number, spec in enumerate(queries)]
     with TemporaryDirectory() as folder:
         oracle, run = Oracle(), EngineRun(Path(folder), specs, lanes=lanes, **SMALL)
@@ -82,21 +81,6 @@ def test_queries_come_and_go_in_tasks(
                 in_lanes=in_lanes[number - 1],
             )
             assert emitted == expected
-
-
-def same_key(id_: str, *, within: int | None = None) -> Spec:
-    """Pairs of `a` and `b` with equal k, within some seconds of each other."""
-    relations = ("a", "b")
-    conditions = [difference(relations, (0, "k"), (1, "k"), 0, 0)]
-    if within is not None:
-        span = within * SECOND
-        conditions.append(difference(relations, (0, "ts"), (1, "ts"), -span, span))
-    return Spec(id_, relations, tuple(conditions), ((0, "g"), (1, "g")))
-
-
-def rows(relation: str, keys: Sequence[int], second: int) -> pa.Table:
-    time = {"ts": datetime.fromtimestamp(second, UTC), "#time": second * SECOND}
-    return table(relation, [{"k": key, "g": n, **time} for n, key in enumerate(keys)])
 
 
 def files_in(run: EngineRun, kind: str) -> set[str]:
@@ -171,3 +155,33 @@ def test_the_choice_goes_by_the_size_of_history(tmp_path: Path) -> None:
         places.append(run.engine.where)
         assert run.last.metrics["where"] == run.engine.where
     assert places == ["driver", "lanes", "lanes", "driver", "driver", "driver"]
+
+
+def test_files_of_lost_tasks_go_with_the_next_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost task has left a result and something for the driver in the first step; another writes for a step to come,
+    and another checkpoint has files in the same store."""
+    monkeypatch.setattr("weft.runtime.protocol.stepper.BASE_EVERY", 1)
+    monkeypatch.setattr("weft.runtime.protocol.stepper.CLEAN_EVERY", 1)
+    run = EngineRun(tmp_path, [same_key("q@1")], lanes=2)
+    delta = {"a": rows("a", [1, 2], 10), "b": rows("b", [1, 2], 10)}
+    run.step(delta, 0, in_lanes=True)
+    shown = Path(run.log(LOG).result_files()[0]["name"])
+    results, handoff = (
+        Path(run.storage.root) / kind for kind in ("results", f"streams/{LOG}/handoff")
+    )
+    assert (results / shown).is_file() and "~000000000000~" in shown.name
+    name = shown.name.replace("-t", "-u") if "-t" in shown.name else f"{shown.stem}-lost.parquet"
+    lost = results / shown.parent / name
+    coming = results / shown.parent / name.replace("~000000000000~", "~000000000009~")
+    foreign = results / shown.parent / f"another{name}"
+    handed = handoff / "000000000000-attempt-0-t7-1.parquet"
+    for path in (lost, coming, foreign, handed):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    run.step(delta, 20 * SECOND, in_lanes=True)
+    assert not lost.exists() and not handed.exists()
+    assert coming.exists() and foreign.exists()
+    for entry in run.log(LOG).result_files():
+        run.storage.verify({**entry, "name": f"results/{entry['name']}"})

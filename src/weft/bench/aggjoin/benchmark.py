@@ -3,7 +3,8 @@
 `fit` measures the kernel's constants of weft's costs at points drawn at random, and `choice` judges weft's choice of plans at all points of figures 4 and 5, in the kernel. `early` runs the paper's default queries in whole steps on Spark, late
 and early, with rates and windows scaled up until the late plan's join is most of a step. `many` runs queries that differ in grouping
 and selections over two streams, all in one weft, one of them in weft, and some of them alone on plain Spark; the time of all on Spark is the mean of these times
-their number. Spark reads the first file of either stream.
+their number. Spark reads the first file of either stream. `finer` runs queries that drill down, with finer aggregation sets that serve coarser ones and without. `publish` measures
+the constants of weft's costs that are no part of the kernel, and `unite` judges which queries join as one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from weft.bench.aggjoin.fitting import drawn, fitted
-from weft.bench.aggjoin.points import JudgedPoint, judged, papers_points
-from weft.bench.aggjoin.steps import Setting, stepped
+from weft.bench.aggjoin.points import NEAR, JudgedPoint, judged, papers_points
+from weft.bench.aggjoin.publishing import Sizes, of_each_set, published
+from weft.bench.aggjoin.uniting import best_test, losses
+from weft.bench.aggjoin.uniting import measured as united
 from weft.bench.aggjoin.whole import in_weft, on_spark
 from weft.bench.measuring.measure import Measurement, combine
 from weft.bench.measuring.report import Comparison, Report, number, rate, render
@@ -28,11 +32,14 @@ from weft.bench.measuring.session import cores, machine, session
 from weft.bench.measuring.turns import Say
 from weft.bench.peers.in_full import sampled
 from weft.experiments.aggjoin.kernel_run import PointKernel
+from weft.experiments.aggjoin.on_spark.steps import Setting, stepped
 from weft.experiments.aggjoin.parameters import Budget, Point
+from weft.kernel.joinagg import together
 from weft.optimizer.joinagg import weft_cost
 from weft.optimizer.joinagg.plans import Plan, all_plans, plan_name
 from weft.optimizer.joinagg.statistics import InputStatistics
-from weft.workloads.aggjoin.queries import WindowJoin, varied
+from weft.runtime.joinagg import serving
+from weft.workloads.aggjoin.queries import WindowJoin, drilled, varied
 from weft.workloads.aggjoin.stored import store_stream
 from weft.workloads.aggjoin.streams import StreamShape
 from weft.workloads.stored import StoredStream
@@ -57,11 +64,15 @@ class AggJoinOptions:
 
     factors: tuple[float, float] = (2, 3)
     """By which rates and windows of two-way and three-way points are multiplied in `choice`."""
-    drawn: int = 40
+    drawn: int = 60
     """Points that `fit` draws at random."""
-    rounds: int = 9
+    rounds: int = 30
     most_seconds: float = 0.4
     """A plan that has used up so many at a point is not run again."""
+    uniting_rounds: int = 5
+    publishing: Sizes = field(default_factory=Sizes)
+    selections: int = 3
+    """Of the queries of `finer`, each with all groupings."""
     settings: tuple[Setting, ...] = (TWO_WAY, THREE_WAY)
     queries: int = 100
     shapes: tuple[StreamShape, ...] = (StreamShape(5000, 150, 100), StreamShape(5000, 20, 100))
@@ -114,9 +125,65 @@ class AggJoinBench:
         self._say(f"kernel: {len(points)} points drawn at random")
         constants = fitted(self._judged(points))
         return [
-            Comparison(f"constant {name}", f"{value:.3g} µs", f"{used:g} µs in use", value / used)
-            for name, value in constants.items()
-            if (used := getattr(weft_cost, name, None))
+            _constant(name, value, weft_cost.KERNEL.get(name)) for name, value in constants.items()
+        ]
+
+    def unite(self) -> list[Comparison]:
+        """Queries with different selections as one join and one by one, and what the rule makes of it."""
+        cases = united(self._options.uniting_rounds)
+        lost = losses(cases)
+        for case, loss in zip(cases, lost, strict=True):
+            self._say(
+                f"{case.queries} queries of {case.fraction:g}: as one {_milliseconds(case.together)}, "
+                f"one by one {_milliseconds(case.alone)}; chosen {loss:.0%} more than the better"
+            )
+        near = sum(loss <= NEAR - 1 for loss in lost)
+        return [
+            Comparison(
+                f"as one join or one by one: cases decided right or within 10 %, of {len(cases)}",
+                f"{near} cases",
+                f"{statistics.mean(lost):.1%} more than the better on average, {max(lost):.0%} at most",
+                100 * near / len(cases),
+                unit="%",
+            ),
+            _constant("TEST", best_test(cases), together.TEST, "of a join"),
+        ]
+
+    def publish(self) -> list[Comparison]:
+        """What publishing panes and rows costs in whole runs, without the kernel."""
+        options = self._options
+        constants = published(
+            self._spark, options.publishing, options.repeats, self._work, self._say
+        )
+        return [
+            _constant(name, value, getattr(weft_cost, name)) for name, value in constants.items()
+        ]
+
+    def finer(self) -> list[Comparison]:
+        """Queries that drill down: sets made of finer ones, against every set published."""
+        options = self._options
+        queries = drilled(options.selections)
+        ways = {"finer sets serve": True, "every set published": False}
+        beginning = [stored.first(1) for stored in self._streams]
+        runs: dict[str, list[Measurement]] = {name: [] for name in ways}
+        for name, finer in ways.items():
+            self._run(beginning, queries, f"warming up: {name}", finer_sets=finer)
+        for _ in range(options.repeats):
+            for name, finer in ways.items():
+                runs[name].append(self._run(self._streams, queries, name, finer_sets=finer))
+        served, alone = (combine(measured) for measured in runs.values())
+        self.measurements += [served, alone]
+        sets_less = len(queries) - options.selections
+        steps = served.batches or 1
+        of_set = of_each_set(alone.seconds, served.seconds, sets_less, steps)
+        return [
+            Comparison(
+                f"{len(queries)} queries that drill down: {sets_less} sets made of finer ones, against all published",
+                rate(served),
+                rate(alone),
+                served.rows_per_second / alone.rows_per_second,
+            ),
+            _constant("PUBLISHED_SET", of_set, serving.PUBLISHED_SET),
         ]
 
     def _judged(self, points: Sequence[Point]) -> list[JudgedPoint]:
@@ -201,9 +268,13 @@ class AggJoinBench:
         ]
 
     def _run(
-        self, streams: Sequence[StoredStream], queries: Sequence[WindowJoin], name: str
+        self,
+        streams: Sequence[StoredStream],
+        queries: Sequence[WindowJoin],
+        name: str,
+        **settings: Any,
     ) -> Measurement:
-        measured = in_weft(self._spark, streams, queries, self._work, name)
+        measured = in_weft(self._spark, streams, queries, self._work, name, **settings)
         self._say(f"{name}: {rate(measured)}")
         return measured
 
@@ -240,6 +311,18 @@ def _in_kernel(setting: Setting) -> Comparison:
     )
 
 
+def _constant(name: str, found: float, used: float | None, unit: str = "µs") -> Comparison:
+    """A constant as it was measured now, beside the one in use."""
+    in_use = "not in use" if used is None else f"{used:g} {unit} in use"
+    return Comparison(
+        f"constant {name}",
+        f"{found:.3g} {unit}",
+        in_use,
+        found / used if used else None,
+        reason="not in use",
+    )
+
+
 def _told(point: JudgedPoint) -> str:
     times = ", ".join(f"{plan_name(p)} {s * 1000:.2f} ms" for p, s in point.seconds.items())
     return f"{point.point.label}: chosen {plan_name(point.chosen)}, {point.loss:.0%} more; {times}"
@@ -258,8 +341,11 @@ def _milliseconds(seconds: float) -> str:
 PARTS: Mapping[str, Callable[[AggJoinBench], list[Comparison]]] = {
     "fit": AggJoinBench.fit,
     "choice": AggJoinBench.choice,
+    "unite": AggJoinBench.unite,
     "early": AggJoinBench.early,
     "many": AggJoinBench.many,
+    "finer": AggJoinBench.finer,
+    "publish": AggJoinBench.publish,
 }
 
 

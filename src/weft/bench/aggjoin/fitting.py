@@ -2,13 +2,15 @@
 
 None of these points is one that `choice` judges. The least squares solution over all plans and points, with relative errors and no constant below 0, of
 
-    µs ≈ MERGED·Σ entries + COPIED·Σ rows + PROBED·Σ contents + JOINED·joined + calls
+    µs ≈ Σ constant · work (`kernel_work`) + groups · groups of the result + inputs · inputs + calls
 
-What the kernel's calls cost in every plan is fitted, too, but does not matter for the choice.
+What all plans of a query do alike is fitted, too, but does not matter for the choice: making the groups of the result, and the kernel's calls, for each input and
+at all.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,11 +19,11 @@ import numpy as np
 from weft.bench.aggjoin.points import JudgedPoint, load_of_point
 from weft.experiments.aggjoin.parameters import Point
 from weft.experiments.aggjoin.tuning import not_negative
-from weft.optimizer.joinagg.plans import Plan
+from weft.optimizer.joinagg.plans import Plan, late_plan
 from weft.optimizer.joinagg.statistics import InputStatistics
-from weft.optimizer.joinagg.weft_cost import JoinLoad
+from weft.optimizer.joinagg.weft_cost import KERNEL, JoinLoad, kernel_work
 
-NAMES: Final = ("MERGED", "COPIED", "PROBED", "JOINED", "calls")
+NAMES: Final = (*KERNEL, "groups", "inputs", "calls")
 _MOST_JOINED = 2e6
 
 
@@ -44,23 +46,24 @@ def drawn(count: int, seed: int = 7) -> list[Point]:
     return points
 
 
-def features(load: JoinLoad, plan: Plan) -> tuple[float, ...]:
+def features(point: Point, load: JoinLoad, plan: Plan) -> tuple[float, ...]:
     """What a plan does for an instant, in the order of `NAMES`."""
-    sides = list(zip(load.inputs, plan, strict=True))
-    return (
-        sum(side.entries for side, early in sides if early),
-        sum(side.rows for side, early in sides if not early),
-        sum(side.contents(early) for side, early in sides),
-        load.joined(plan),
-        1.0,
-    )
+    work = kernel_work(load, plan)
+    return (*(work[name] for name in KERNEL), groups_of(point, load), len(plan), 1.0)
+
+
+def groups_of(point: Point, load: JoinLoad) -> float:
+    """Into how many groups so many joined rows are expected to fall."""
+    groups = math.prod(given.groups for given in point.inputs)
+    return groups * -math.expm1(-load.joined(late_plan(len(point.inputs)))[-1] / groups)
 
 
 def fitted(points: Sequence[JudgedPoint], seed: int = 1) -> dict[str, float]:
     """The constants in microseconds."""
     rows = [
-        [feature / (seconds * 1e6) for feature in features(load_of_point(judged.point, seed), plan)]
+        [feature / (seconds * 1e6) for feature in features(judged.point, load, plan)]
         for judged in points
+        for load in (load_of_point(judged.point, seed),)
         for plan, seconds in judged.seconds.items()
     ]
     return dict(zip(NAMES, not_negative(np.array(rows)), strict=True))

@@ -1,12 +1,15 @@
 """The paper's sweeps in weft's kernel: what each plan takes, and which one weft's own costs choose.
 
 Rates and windows of a point are multiplied by a factor, so that work is more than the fixed cost of the kernel's calls. What the
-choice knows of a stream comes from a sample of its rows, as in a running weft, and not from the settings that made it. In each
-round all plans of a point take their turn, as do all points; the least of a plan's times counts.
+choice knows of a stream comes from a sample of its rows, as in a running weft, and not from the settings that made it.
+
+In each round all plans of a point take their turn, as do all points; the least of a plan's times, in processor time, counts. The order of plans is another one in every round:
+whoever comes first after another point finds caches without anything of its own. Every plan has a few turns at least, however long it takes.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -105,14 +108,16 @@ class PointTimes:
 
     def __init__(self, point: Point, rounds: int, most_seconds: float, seed: int) -> None:
         self.point, self._most = point, most_seconds
+        self._random = random.Random(seed)
         self._join = KernelJoin(point, rounds, seed)
         self._chosen = choose_plan(load_of_point(point, seed), (None,) * len(point.inputs)).best
         self._seconds: dict[Plan, list[float]] = {plan: [] for plan in all_plans(len(point.inputs))}
 
     def round(self) -> None:
         """Every plan evaluates the next instant, unless it has used up its seconds."""
-        for plan, times in self._seconds.items():
-            if sum(times) < self._most:
+        for plan in self._random.sample(list(self._seconds), len(self._seconds)):
+            times = self._seconds[plan]
+            if len(times) < _LEAST_TURNS or sum(times) < self._most:
                 started = time.process_time()
                 self._join.at(len(times) + 1, plan)
                 times.append(time.process_time() - started)
@@ -139,3 +144,4 @@ def judged(
 
 
 _AT_ONCE = 6
+_LEAST_TURNS = 3

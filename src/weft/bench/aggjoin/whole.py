@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 import weft
-from weft.bench.aggjoin.steps import WATERMARK
 from weft.bench.measuring.loom import register
 from weft.bench.measuring.measure import (
     Measurement,
@@ -24,19 +24,22 @@ from weft.bench.measuring.measure import (
     seconds_from_first_batch,
 )
 from weft.bench.measuring.scratch import fresh
+from weft.experiments.aggjoin.on_spark.steps import WATERMARK
 from weft.workloads.aggjoin.queries import WindowJoin
+from weft.workloads.named import NamedSql
 from weft.workloads.stored import StoredStream
 
 
 def in_weft(
     spark: SparkSession,
     streams: Sequence[StoredStream],
-    queries: Sequence[WindowJoin],
+    queries: Sequence[NamedSql],
     work: Path,
     name: str,
+    **settings: Any,
 ) -> Measurement:
     """All queries in one weft."""
-    with weft.Weft(spark, checkpoint=str(fresh(work / "weft"))) as w:
+    with weft.Weft(spark, checkpoint=str(fresh(work / "weft")), **settings) as w:
         for number, stored in enumerate(streams):
             w.add_stream(f"s{number}", stored.open(spark, 1), time="ts", watermark=WATERMARK)
         registering = register(w, queries)

@@ -17,10 +17,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import weft
+from weft.bench.measuring.arrivals import Arrivals
 from weft.bench.measuring.loom import register
 from weft.bench.measuring.measure import Measurement
 from weft.bench.measuring.scratch import fresh
-from weft.bench.network.arrivals import Arrivals
 from weft.workloads.fed.stream import STREAM, TIME, WATERMARK
 from weft.workloads.named import NamedSql
 from weft.workloads.stored import StoredStream

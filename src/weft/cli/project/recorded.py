@@ -17,7 +17,7 @@ from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.cli.project.folder import Project
-from weft.explain import Measured, NetworkMeasured, NodeMeasured
+from weft.explain import AggregationsMeasured, Measured, NetworkMeasured, NodeMeasured
 from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.checkpoint.identity import open_checkpoint
 from weft.runtime.checkpoint.log import StreamLog
@@ -91,6 +91,22 @@ class Recorded:
         last = self.log(NETWORK_LOG).last()
         return _network_measured(last) if last is not None else None
 
+    def aggregations_measured(self) -> AggregationsMeasured | None:
+        """What the last commit of aggregation joins counted."""
+        last = self.log(AGGREGATIONS_LOG).last()
+        return _aggregations_measured(last) if last is not None else None
+
+    def lanes(self) -> tuple[dict[str, list[float]], list[float]]:
+        """By stream whose steps ran in lanes, the predicted cost of each lane; and the weights of the lanes of the
+        network's joins, if these ran in lanes."""
+        costs = {log.stream: last.metrics.get("lane_costs", []) for log, last in self.commits()}
+        network = self.log(NETWORK_LOG).last()
+        in_lanes = network is not None and network.metrics.get("where") == "lanes"
+        weights = (
+            network.metrics.get("lane_weights", []) if network is not None and in_lanes else []
+        )
+        return {stream: known for stream, known in costs.items() if known}, weights
+
     def statistics(self) -> dict[str, StreamStatistics]:
         """What is known of the streams that ran."""
         return {
@@ -157,4 +173,20 @@ def _network_measured(last: Commit) -> NetworkMeasured:
         },
         seconds=metrics.get("seconds"),
         where=metrics.get("where", "driver"),
+        lane_weights=tuple(metrics.get("lane_weights", ())),
+        lane_seconds=tuple(metrics.get("lane_seconds", ())),
+    )
+
+
+def _aggregations_measured(last: Commit) -> AggregationsMeasured:
+    metrics = last.metrics
+    return AggregationsMeasured(
+        steps=last.sequence + 1,
+        rows=metrics.get("rows", 0),
+        results=metrics.get("results", 0),
+        instants=metrics.get("instants", 0),
+        joins=metrics.get("joins", 0),
+        seconds=metrics.get("seconds"),
+        where=metrics.get("where", "driver"),
+        lane_seconds=tuple(metrics.get("lane_seconds", ())),
     )

@@ -100,6 +100,28 @@ def case_chart(data: Data) -> alt.HConcatChart:
     return _beside(panels, data)
 
 
+def runtime_chart(data: Data) -> alt.HConcatChart:
+    """The seconds of a step by plan, and of these the kernel's."""
+    panels = []
+    for point in data["points"]:
+        rows = [
+            {"plan": plan["plan"], "part": name, "seconds": plan[measure]}
+            for plan in point["plans"]
+            for measure, name in (("runtime", "a step"), ("kernel", "the kernel alone"))
+        ]
+        panels.append(
+            alt.Chart(alt.InlineData(values=rows), title=point["label"])
+            .mark_point(filled=True, size=60)
+            .encode(
+                alt.X("seconds:Q", scale=alt.Scale(type="log"), title="seconds"),
+                alt.Y("plan:N", title=None, sort=None),
+                alt.Color("part:N", title=None, sort=None),
+            )
+            .properties(width=_WIDTH * 3 // 4, height=_HEIGHT)
+        )
+    return _beside(panels, data)
+
+
 def _rows(data: Data, measures: Sequence[str], factor: float) -> Rows:
     return [
         {"plan": plan["plan"], "value": point["value"]}

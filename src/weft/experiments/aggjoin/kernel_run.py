@@ -12,7 +12,7 @@ a window is.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -38,7 +38,7 @@ from weft.workloads.aggjoin.streams import GROUP, JOIN, VALUE, StreamShape, stre
 
 SECOND: Final = 1_000_000
 _SUM: Final = Aggregate("sum", (Expression(f"`{VALUE}`", "bigint", (VALUE,)),), "bigint")
-_PARTIALS: Final[tuple[Partial, ...]] = JoinedAggregate(_SUM, 0).partials("0")
+PARTIALS: Final[tuple[Partial, ...]] = JoinedAggregate(_SUM, 0).partials("0")
 
 
 @dataclass(frozen=True)
@@ -74,20 +74,19 @@ class KernelJoin:
     """The query of a point, and the entries of its inputs, as rows and as panes."""
 
     def __init__(self, point: Point, instants: int, seed: int) -> None:
-        self._query = _query(len(point.inputs))
-        self._rows = [
-            _entries(point, number, instants, seed) for number in range(len(point.inputs))
-        ]
-        self._panes = [rows.combined(_PARTIALS) for rows in self._rows]
+        self.query = _query(len(point.inputs))
+        self.rows = [_entries(point, number, instants, seed) for number in range(len(point.inputs))]
+        self.panes = [rows.combined(PARTIALS) for rows in self.rows]
 
     def at(self, instant: int, plan: Plan) -> pa.Table:
         """The result at an instant: groups `k0…` and sums `a0…`."""
+        # Copies: a step of the runtime has new entries beside the old ones, so it knows nothing about them yet.
         sides = [
-            Side(panes if early else rows, early, _PARTIALS)
-            for rows, panes, early in zip(self._rows, self._panes, plan, strict=True)
+            Side(replace(panes if early else rows), early, PARTIALS)
+            for rows, panes, early in zip(self.rows, self.panes, plan, strict=True)
         ]
         at = np.array([instant * SECOND])
-        return evaluated(self._query, sides, [_PARTIALS] * len(sides), at, ansi=False)
+        return evaluated(self.query, sides, [PARTIALS] * len(sides), at, ansi=False)
 
 
 def _entries(point: Point, number: int, instants: int, seed: int) -> Entries:
@@ -105,10 +104,10 @@ def _entries(point: Point, number: int, instants: int, seed: int) -> Entries:
         [pa.array(np.zeros(table.num_rows, np.int64)), values], ["high", "low"]
     )
     ones = np.ones(table.num_rows, np.int64)
-    lifted = [halves if p.combine.name == "add_wide" else pa.array(ones) for p in _PARTIALS]
-    partials = pa.table(lifted, names=[partial.name for partial in _PARTIALS])
+    lifted = [halves if p.combine.name == "add_wide" else pa.array(ones) for p in PARTIALS]
+    partials = pa.table(lifted, names=[partial.name for partial in PARTIALS])
     columns = {name: column(table[name].combine_chunks()) for name in (JOIN, GROUP)}
-    return entries_of(partials, first * SECOND, last * SECOND, columns, ones, _PARTIALS)
+    return entries_of(partials, first * SECOND, last * SECOND, columns, ones, PARTIALS)
 
 
 def _query(inputs: int) -> AggregationJoin:

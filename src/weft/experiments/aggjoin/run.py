@@ -33,11 +33,11 @@ class AggJoinRun:
     ) -> None:
         self.figures = figures
         self.settings = settings
-        self._progress = progress
+        self.progress = progress
         self._done = 0
 
     def finish(self) -> None:
-        self._progress(self.steps, self.steps, "done")
+        self.progress(self.steps, self.steps, "done")
 
     @cached_property
     def steps(self) -> int:
@@ -70,7 +70,7 @@ class AggJoinRun:
         ]
 
     def _step(self, what: str) -> None:
-        self._progress(self._done, self.steps, what)
+        self.progress(self._done, self.steps, what)
         self._done += 1
 
     def _budget(self, figure: str) -> Budget:

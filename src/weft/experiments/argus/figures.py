@@ -72,7 +72,7 @@ def direct_queries(run: ArgusRun) -> Data:
     if not available():
         raise RuntimeError("DuckDB is not installed: pip install duckdb")
     series = []
-    for scale in run.settings.scales:
+    for scale in (scale.direct for scale in run.settings.scales):
         measured = run.direct(scale)
         network = run.networks(scale, ALL_SHARING)[-1]
         shared = run.executed(scale, ALL_SHARING, network, MERGED)
@@ -81,6 +81,7 @@ def direct_queries(run: ArgusRun) -> Data:
             {
                 "workload": scale.workload,
                 "queries": network.queries,
+                "history": scale.history,
                 "measured": len(measured),
                 "seconds_of_one": seconds_of_one,
                 "direct": seconds_of_one * network.queries,

@@ -24,6 +24,8 @@ class Scale:
     by_node_history: int | None = None
     by_node_increments: int | None = None
     """With how much of the history, and how many increments, joins are run each by itself; None: the same."""
+    direct_history: int | None = None
+    """How much history there is when queries are run directly; None: the same."""
 
     @property
     def by_node(self) -> Scale:
@@ -33,6 +35,15 @@ class Scale:
             self,
             history=self.by_node_history or self.history,
             increments=self.by_node_increments or self.increments,
+        )
+
+    @property
+    def direct(self) -> Scale:
+        """The scale at which the network of all queries is compared with queries that are run directly."""
+        if self.direct_history is None:
+            return self
+        return replace(
+            self, history=self.direct_history, counts=self.counts[-1:], direct_history=None
         )
 
     @property
@@ -54,7 +65,8 @@ class ArgusSettings:
 
 
 # Of Med a sixth of the paper's history: among 600,000 stays the large categories find so many groups of cases
-# that loading the history alone takes a minute for each of the networks.
+# that loading the history alone takes a minute for each of the networks. The comparison with queries that are
+# run directly, which is about the size of the history, has all of it.
 FULL = ArgusSettings(
     scales=(
         Scale(
@@ -74,6 +86,7 @@ FULL = ArgusSettings(
             (100, 300, MED_QUERIES),
             med.HISTORY // 12,
             3,
+            direct_history=med.HISTORY,
         ),
     ),
     direct_queries=96,
@@ -82,7 +95,7 @@ FULL = ArgusSettings(
 QUICK = ArgusSettings(
     scales=(
         Scale("fed", 8_000, 1_000, 2, (8, 32)),
-        Scale("med", 8_000, 1_000, 2, (8, 16)),
+        Scale("med", 8_000, 1_000, 2, (8, 16), direct_history=12_000),
     ),
     direct_queries=4,
 )

@@ -49,9 +49,9 @@ class ArgusRun:
         self.settings = settings
         self._progress = progress
         self._done = 0
-        self._inputs: dict[str, Inputs] = {}
-        self._networks: dict[tuple[str, str], list[BuiltNetwork]] = {}
-        self._executed: dict[tuple[str, ...], Executed] = {}
+        self._inputs: dict[Scale, Inputs] = {}
+        self._networks: dict[tuple[Scale, str], list[BuiltNetwork]] = {}
+        self._executed: dict[tuple[Scale, tuple[str, ...]], Executed] = {}
 
     def step(self, what: str) -> None:
         self._progress(self._done, self.steps, what)
@@ -68,17 +68,17 @@ class ArgusRun:
         if "fig14" in self.figures or "fig15" in self.figures:
             total += counts * len(CONFIGURATIONS) * len(EXECUTIONS)
         if "baseline" in self.figures:
-            total += workloads
+            total += workloads + 2 * sum(s.direct != s for s in self.settings.scales)
         return total
 
     def inputs(self, scale: Scale) -> Inputs:
-        if scale.workload not in self._inputs:
-            self._inputs[scale.workload] = inputs(scale, self.settings.seed)
-        return self._inputs[scale.workload]
+        if scale not in self._inputs:
+            self._inputs[scale] = inputs(scale, self.settings.seed)
+        return self._inputs[scale]
 
     def networks(self, scale: Scale, configuration: str) -> list[BuiltNetwork]:
         """The networks of a configuration: the same one, after more and more queries."""
-        key = scale.workload, configuration
+        key = scale, configuration
         if key not in self._networks:
             self.step(f"{scale.workload}, {configuration}: network")
             self._networks[key] = _networks(self.inputs(scale), configuration)
@@ -88,10 +88,10 @@ class ArgusRun:
         self, scale: Scale, configuration: str, network: BuiltNetwork, how: str
     ) -> Executed:
         key = scale.workload, configuration, str(network.queries), how
-        if key not in self._executed:
+        if (scale, key) not in self._executed:
             self.step(f"{scale.workload}, {configuration}, {network.queries} queries, {how}")
-            self._executed[key] = self._measured(scale, key, network, how)
-        return self._executed[key]
+            self._executed[scale, key] = self._measured(scale, key, network, how)
+        return self._executed[scale, key]
 
     def _measured(
         self, scale: Scale, key: tuple[str, ...], network: BuiltNetwork, how: str

@@ -3,6 +3,6 @@
 `parameters` declares table 2 and what the paper leaves open; `simulation` places one configuration with every
 optimizer, `grid` runs all of them on the machine's cores; `figures` turns results into data, `summaries` into
 numbers, `charts` draws them, `claims` puts the paper's sentences beside our figures. All figures are entries of `paper`.
-`readings` tries
-other readings of the paper, `scale` plans far more queries and lanes than it has. Running the chosen plans on lanes is not here.
+`readings` tries other readings of the paper, `scale` plans far more queries and lanes than it has, `on_lanes/` runs chosen
+plans on Spark.
 """

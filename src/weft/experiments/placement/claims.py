@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from weft.experiments.placement.on_lanes.outcome import lane_claims, lane_tables
 from weft.experiments.placement.parameters import PAPER_SECONDS
 from weft.experiments.placement.simulation import READINGS, Experiment
 from weft.experiments.placement.summaries import METRICS, Costs, seconds
@@ -58,6 +59,9 @@ def claims_and_details(
         details += _tables(costs, experiments)
     if "fig3" in figures:
         claims += _node_claims(figures["fig3"])
+    if "lanes" in figures:
+        claims += lane_claims(figures["lanes"])
+        details += lane_tables(figures["lanes"])
     return claims, details
 
 

@@ -1,4 +1,4 @@
-"""What `weft reproduce placement` runs: a simulation, without Spark.
+"""What `weft reproduce placement` runs: simulations without Spark, and `lanes`, the same plans on Spark.
 
 `readings` tries other readings of the paper, `scale` plans far more queries and lanes than it has; these two are run
 only if they are named.
@@ -19,6 +19,8 @@ from weft.experiments.placement.charts import (
 from weft.experiments.placement.claims import claims_and_details
 from weft.experiments.placement.figures import TITLES, front, node_costs, quality, times, wins
 from weft.experiments.placement.grid import measure
+from weft.experiments.placement.on_lanes.outcome import TITLE as LANES_TITLE
+from weft.experiments.placement.on_lanes.outcome import lane_chart, lane_data
 from weft.experiments.placement.parameters import FULL, QUICK, PlacementSettings
 from weft.experiments.placement.readings import TITLE as READINGS_TITLE
 from weft.experiments.placement.readings import readings_chart, readings_data, readings_table
@@ -59,6 +61,9 @@ FIGURES: dict[str, Figure[PlacementRun]] = {
     "tab3": Figure(TITLES["tab3"], _of_experiments(wins), wins_chart),
     "tab4": Figure(TITLES["tab4"], _of_experiments(times), time_chart),
     "front": Figure(TITLES["front"], _of_experiments(front), front_chart),
+    "lanes": Figure(
+        LANES_TITLE, lambda run: lane_data(run.settings is QUICK, run.progress), lane_chart
+    ),
     "readings": Figure(
         READINGS_TITLE, lambda run: readings_data(run.settings, run.progress), readings_chart
     ),
@@ -79,4 +84,4 @@ def reproduce(figures: Sequence[str], quick: bool, progress: Progress) -> Reprod
     return Reproduction("placement", title, data, claims, details)
 
 
-PLACEMENT = Paper(title=_TITLE, figures=FIGURES, default=tuple(TITLES), run=reproduce)
+PLACEMENT = Paper(title=_TITLE, figures=FIGURES, default=(*TITLES, "lanes"), run=reproduce)

@@ -30,6 +30,8 @@ def network_document(view: NetworkView) -> dict[str, Any]:
         "queries": [_query(view, query) for query in view.plan.queries],
         "sharing": asdict(view.savings),
     }
+    if view.lanes:
+        body["lanes"] = [{"rows": rows} for rows in view.lane_rows]
     if view.measured is not None:
         body["measured"] = _measured(view.measured)
     return body
@@ -138,4 +140,5 @@ def _measured(measured: NetworkMeasured) -> dict[str, Any]:
         "history_rows": measured.history_rows,
         "history_bytes": measured.history_bytes,
         "where": measured.where,
+        "lane_seconds": list(measured.lane_seconds),
     }

@@ -14,7 +14,7 @@ from weft.explain.network.conditions import conjunction
 from weft.explain.network.lookups import of_query
 from weft.explain.network.savings import Savings
 from weft.explain.network.view import NetworkMeasured, NetworkNodeView, NetworkView
-from weft.explain.paragraph import item, wrapped
+from weft.explain.paragraph import item, lane_seconds_item, wrapped
 from weft.explain.wording import counted, duration, figure, instant, size_text, some
 from weft.optimizer.network.estimate import ASSUMED_ROWS
 
@@ -52,6 +52,10 @@ def summary_lines(view: NetworkView) -> Iterator[str]:
         label = ""
     if len(view.nodes) > MOST_NODES:
         yield from item("levels", _levels(view.nodes))
+    if view.lanes:
+        rows = [figure(rows) for rows in view.lane_rows]
+        words = f"{counted(len(rows), 'lane')}, rows of joins for {ASSUMED_ROWS:,.0f} rows of each relation in each: "
+        yield from item("lanes", f"{words}{some(rows, _COLUMNS)} (estimated)")
     yield from _warnings(view.warnings)
 
 
@@ -273,3 +277,4 @@ def _measured(measured: NetworkMeasured) -> Iterator[str]:
     places = {"driver": "in memory, on the driver", "lanes": "in files; joins run in tasks"}
     place = places[measured.where]
     yield from item("history", f"{counted(measured.history_rows, 'row')}, {size} {place}")
+    yield from lane_seconds_item(measured.lane_seconds)

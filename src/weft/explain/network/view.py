@@ -51,6 +51,9 @@ class NetworkMeasured:
     seconds: float | None = None
     where: str = "driver"
     """Where the joins of its last step ran: driver or lanes."""
+    lane_weights: tuple[float, ...] = ()
+    lane_seconds: tuple[float, ...] = ()
+    """What each lane took, in all steps that ran in lanes."""
 
     @property
     def history_rows(self) -> int:
@@ -117,6 +120,8 @@ class NetworkView:
     nodes: tuple[NetworkNodeView, ...]
     savings: Savings
     measured: NetworkMeasured | None = None
+    lanes: tuple[float, ...] = ()
+    """The weights of the lanes, if joins run in lanes."""
 
     @cached_property
     def node_by_label(self) -> dict[str, NetworkNodeView]:
@@ -136,6 +141,14 @@ class NetworkView:
     def estimated_rows(self, node: NetworkNodeView) -> float:
         """The rows of a node for 1000 rows of each relation, by its conditions and its parents'."""
         return self._estimates[node.node.id]
+
+    @property
+    def lane_rows(self) -> list[float]:
+        """For each lane the rows that its joins will give for 1000 rows of each relation. Every lane has a share of all
+        keys, by its weight."""
+        joins = (node for node in self.nodes if len(node.parents) > 1)
+        rows = sum(self.estimated_rows(node) for node in joins if node.node.kind != "union")
+        return [rows * weight / sum(self.lanes) for weight in self.lanes]
 
     @cached_property
     def _estimates(self) -> dict[str, float]:
@@ -206,7 +219,9 @@ def _source_label(plan: NetworkPlan, relation: str, taken: Collection[str]) -> s
     return next(name for name in (label, *islice(numbered, len(taken))) if name not in taken)
 
 
-def network_view(plan: NetworkPlan, measured: NetworkMeasured | None = None) -> NetworkView:
+def network_view(
+    plan: NetworkPlan, measured: NetworkMeasured | None = None, lanes: Sequence[float] = ()
+) -> NetworkView:
     """Label the nodes of a plan and find out whom they serve."""
     labels = _labels(plan)
     children: dict[str, list[str]] = {node.id: [] for node in plan.nodes}
@@ -247,7 +262,9 @@ def network_view(plan: NetworkPlan, measured: NetworkMeasured | None = None) -> 
                 measured=measured.nodes.get(node.id) if measured else None,
             )
         )
-    return NetworkView(plan, tuple(views), savings(plan), measured)
+    if not lanes and measured is not None and measured.where == "lanes":
+        lanes = measured.lane_weights
+    return NetworkView(plan, tuple(views), savings(plan), measured, tuple(lanes))
 
 
 def _registered(plan: NetworkPlan, relation: str) -> str:

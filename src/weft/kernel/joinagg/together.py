@@ -287,7 +287,7 @@ def _connected(predicates: PredicateSet, slot: int, joined_slots: Collection[int
     )
 
 
-def worth_uniting(fractions: Sequence[float]) -> list[int]:
+def worth_uniting(fractions: Sequence[float], test: float = TEST) -> list[int]:
     """Which of several selections should join as one, by the fraction of all joined entries that each has: those that have
     so much that one join and a test for each cost less than a join for each. None, if none do.
 
@@ -296,6 +296,6 @@ def worth_uniting(fractions: Sequence[float]) -> list[int]:
     >>> worth_uniting([0.1, 0.1, 0.1])
     []
     """
-    large = [place for place, fraction in enumerate(fractions) if fraction > TEST]
-    saved = sum(fractions[place] - TEST for place in large)
+    large = [place for place, fraction in enumerate(fractions) if fraction > test]
+    saved = sum(fractions[place] - test for place in large)
     return large if len(large) > 1 and saved > 1 else []

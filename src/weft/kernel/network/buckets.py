@@ -10,9 +10,9 @@ the other (`met`): the memory is that of one piece of each side, whatever the ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import Final
 
 import numpy as np
@@ -41,13 +41,24 @@ class Range:
     end: int
 
     @staticmethod
-    def share(index: int, count: int) -> Range:
-        """One of `count` shares of all buckets.
+    def shares(weights: Sequence[float]) -> list[Range]:
+        """All buckets in shares by weight, one after the other.
 
-        >>> Range.share(0, 2), Range.share(1, 2)
-        (Range(first=0, end=32768), Range(first=32768, end=65536))
+        >>> Range.shares([1, 1]), Range.shares([3, 1])[1]
+        ([Range(first=0, end=32768), Range(first=32768, end=65536)], Range(first=49152, end=65536))
         """
-        return Range(index * BUCKETS // count, (index + 1) * BUCKETS // count)
+        ends = [round(BUCKETS * end / sum(weights)) for end in accumulate(weights)]
+        return [Range(first, end) for first, end in pairwise([0, *ends[:-1], BUCKETS])]
+
+    def parts(self, count: int) -> list[Range]:
+        """This range in parts of about equal size.
+
+        >>> Range(0, 10).parts(2)
+        [Range(first=0, end=5), Range(first=5, end=10)]
+        """
+        width = self.end - self.first
+        ends = [self.first + part * width // count for part in range(count + 1)]
+        return [Range(first, end) for first, end in pairwise(ends)]
 
 
 def is_everywhere(entry: Input) -> bool:

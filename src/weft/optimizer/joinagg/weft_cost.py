@@ -3,22 +3,28 @@
 The paper's operators update sets row by row (`generic_cost`). Weft evaluates all instants of a step together (`kernel/joinagg`), so other
 things are paid for. Of an instant, with w rows in the window of an input, r of them new, k keys, e entries in panes, of which n are new:
 
-    early    AGGREGATED·r + ENTRY·n + MERGED·e       rows to fragments in Spark, panes published, panes merged by key
-    late     ROW·r + COPIED·w                        rows published, each an entry at every instant
-    join     PROBED·Σ c + JOINED·(Π c · Π 1/d)       contents c = k if early, w if late; d join values of each pair of inputs
+    early    AGGREGATED·r + ENTRY·n + MERGED·e        rows to fragments in Spark, panes published, panes merged by key
+    late     ROW·r                                    rows published, each an entry at every instant
+    join     PROBED·Σ c + CARRIED·Σ i                 contents c = k if early, w if late; i joined so far, before the last input
+    groups   (GROUPED + LIFTED·a + SCALED·s)·j        j joined entries, a aggregates, s of them scaled
+
+The kernel joins small contents first, each connected to those before it (`kernel/joinagg/together`); here the order is the same. c entries
+joined with i entries give i·c/d, where d are the join values of the pair. An aggregate is scaled if another input than its own is early: then
+an entry of that input stands for several rows.
 
 Rows of a table cost nothing to bring; merging them is paid once for each step. The constants are microseconds on a core of the machine that
-weft was developed on. COPIED and JOINED are fitted at points drawn at random (`weft bench aggjoin --only fit`); of MERGED and PROBED the fit finds nothing beside
-them, so they are small. AGGREGATED is level 1's rate with a warm scan, ROW and ENTRY are estimates of what writing, reading and loading costs. Only their ratios matter.
+weft was developed on; only their ratios matter. Those of the kernel (`KERNEL`) are fitted at points drawn at random (`weft bench aggjoin --only fit`);
+AGGREGATED, ROW and ENTRY are measured in whole steps by the same command.
 
 Time: O(m²) for a plan.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from weft.optimizer.joinagg.choice import MOST_PRICED, Choice, PricedPlan
 from weft.optimizer.joinagg.plans import Plan, all_plans, with_input
@@ -30,51 +36,91 @@ ROW = 0.25
 """A row published, read again and lifted."""
 ENTRY = 0.5
 """An entry of a pane published and read again."""
-MERGED = 0.01
-"""An entry of a pane merged by key."""
-COPIED = 0.06
-"""A row of a late input at an instant."""
-PROBED = 0.01
-"""An entry sorted or searched in a join."""
-JOINED = 0.16
-"""A joined entry tested, scaled and grouped."""
+KERNEL: Final[Mapping[str, float]] = MappingProxyType(
+    {
+        "MERGED": 0.205,  # an entry of a pane encoded, sorted and merged by key
+        "PROBED": 0.397,  # a key or row of the contents, encoded, and sorted or searched in a join
+        "CARRIED": 0.047,  # an entry joined of some inputs, to be joined with the next
+        "GROUPED": 0.009,  # an entry joined of all inputs, put into its group
+        "LIFTED": 0.037,  # an aggregate of a joined entry
+        "SCALED": 0.027,  # the same for as many rows as the other inputs' entries stand for
+    }
+)
+"""What the kernel does, by its name in the sums above."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputLoad:
-    """One input at an instant: rows in the window and new ones, keys, and entries in panes and new ones."""
+    """One input at an instant: rows in the window and new ones, keys, entries in panes and new ones, and the aggregates that read it."""
 
     rows: float
     new_rows: float
     keys: float
     entries: float
     new_entries: float
+    aggregates: int = 1
+    is_table: bool = False
 
     def contents(self, early: bool) -> float:
         return min(self.keys, self.rows) if early else self.rows
 
-    def bringing(self, early: bool) -> float:
-        """The cost of its contents."""
+    def published(self, early: bool) -> float:
+        """The cost of what comes new."""
         if early:
-            coming = AGGREGATED * self.new_rows + ENTRY * self.new_entries
-            return coming + MERGED * self.entries
-        return ROW * self.new_rows + COPIED * self.rows
+            return AGGREGATED * self.new_rows + ENTRY * self.new_entries
+        return ROW * self.new_rows
 
 
 @dataclass(frozen=True)
 class JoinLoad:
-    """A join at an instant. `values` are the join values of pairs of inputs that are joined on equal keys."""
+    """A join at an instant. `values` are the join values of pairs of inputs that are joined on equal keys; `counts` are the aggregates that
+    count joined rows."""
 
     inputs: tuple[InputLoad, ...]
     values: Mapping[tuple[int, int], float]
+    counts: int = 0
 
-    def joined(self, plan: Plan) -> float:
-        """How many entries are joined, each input connected to the first one that it has a key with."""
-        count = math.prod(i.contents(early) for i, early in zip(self.inputs, plan, strict=True))
-        for slot in range(1, len(self.inputs)):
-            pairs = [values for (_, right), values in sorted(self.values.items()) if right == slot]
-            count /= max(pairs, default=1.0)
-        return count
+    def joined(self, plan: Plan) -> list[float]:
+        """How many entries there are after each join, the last one being that of all inputs."""
+        contents = [i.contents(early) for i, early in zip(self.inputs, plan, strict=True)]
+        rest = set(range(len(contents)))
+        first = min(rest, key=lambda slot: (self.inputs[slot].is_table, contents[slot], slot))
+        rest.remove(first)
+        done, sizes = {first}, [contents[first]]
+        while rest:
+            values = {slot: self._values(slot, done) for slot in rest}
+            slot = min(rest, key=lambda slot: (values[slot] is None, contents[slot], slot))
+            sizes.append(sizes[-1] * contents[slot] / (values[slot] or 1.0))
+            rest.remove(slot)
+            done.add(slot)
+        return sizes[1:]
+
+    def _values(self, slot: int, others: set[int]) -> float | None:
+        """The join values of an input with others; None if no key connects them."""
+        pairs = (self.values.get((min(slot, o), max(slot, o))) for o in others)
+        return max((count for count in pairs if count is not None), default=None)
+
+    def scaled(self, plan: Plan) -> int:
+        """How many aggregates are scaled."""
+        early = sum(plan)
+        others = (early - is_early for is_early in plan)
+        of_inputs = zip(self.inputs, others, strict=True)
+        return sum(i.aggregates for i, count in of_inputs if count) + (self.counts if early else 0)
+
+
+def kernel_work(load: JoinLoad, plan: Plan) -> dict[str, float]:
+    """How often the kernel pays each of its constants for an instant."""
+    sides = list(zip(load.inputs, plan, strict=True))
+    *carried, joined = load.joined(plan)
+    aggregates = sum(side.aggregates for side in load.inputs) + load.counts
+    return {
+        "MERGED": sum(side.entries for side, early in sides if early),
+        "PROBED": sum(side.contents(early) for side, early in sides),
+        "CARRIED": sum(carried),
+        "GROUPED": joined,
+        "LIFTED": joined * aggregates,
+        "SCALED": joined * load.scaled(plan),
+    }
 
 
 def weft_cost(load: JoinLoad, plan: Plan) -> float:
@@ -85,10 +131,9 @@ def weft_cost(load: JoinLoad, plan: Plan) -> float:
     >>> weft_cost(load, (True, True)) < weft_cost(load, (False, False))
     True
     """
-    sides = list(zip(load.inputs, plan, strict=True))
-    probed = sum(side.contents(early) for side, early in sides)
-    brought = math.fsum(side.bringing(early) for side, early in sides)
-    return brought + PROBED * probed + JOINED * load.joined(plan)
+    published = (side.published(early) for side, early in zip(load.inputs, plan, strict=True))
+    in_kernel = (KERNEL[name] * count for name, count in kernel_work(load, plan).items())
+    return sum(published) + sum(in_kernel)
 
 
 def choose_plan(load: JoinLoad, fixed: Fixed) -> Choice:

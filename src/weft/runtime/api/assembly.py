@@ -150,7 +150,8 @@ class Assembly:
         planner = NetworkPlanner(log, lambda: self._registry.schemas, index, Options())
         publisher = Publisher(log)
         queries = self._at_a_step(lambda: self._registry.network(publisher.names))
-        lanes = Lanes(self._identity.lanes, self._settings, around.sink, on_spark)
+        weights = self._settings.lane_weights(self._identity.lanes)
+        lanes = Lanes(weights, self._settings, around.sink, on_spark)
         engine = NetworkEngine(log, self._log, queries, planner, around.tables, lanes)
         stepper = self._stepper(log, engine, around, publisher)
 
@@ -166,7 +167,8 @@ class Assembly:
         log = self._log(AGGREGATIONS_LOG)
         queries = self._at_a_step(self._registry.aggregations)
         schemas = lambda: self._registry.schemas  # noqa: E731
-        lanes = AggregationLanes(self._identity.lanes, self._settings, aggregations_on_spark)
+        weights = self._settings.lane_weights(self._identity.lanes)
+        lanes = AggregationLanes(weights, self._settings, aggregations_on_spark)
         engine = JoinAggEngine(log, self._log, queries, self.choices, schemas, around.tables, lanes)
         return Follower(self._stepper(log, engine, around))
 

@@ -50,7 +50,7 @@ class Inspection:
         lanes: int,
     ) -> None:
         self._registry, self._catalog = registry, catalog
-        self._lanes = lanes
+        self._weights = settings.lane_weights(lanes)
         self._settings, self._log = settings, log
         self._choices = choices
         self._made: dict[str, _Made] = {}
@@ -125,6 +125,7 @@ class Inspection:
                     for name, about in held_back.items()
                     if name in query.relations and len(query.relations) > 1
                 },
+                self._lanes_of(AGGREGATIONS_LOG),
             )
             for query in queries
         ]
@@ -170,16 +171,21 @@ class Inspection:
         shared = [plan for plan in plans if plan.queries]
         explanation = explain(shared, notes, only=query, network=self.network())
         explanation = explanation.with_aggregations(self.aggregations())
-        explanation = explanation.with_lanes(self._lane_costs(shared))
+        explanation = explanation.with_lanes(self._lane_costs(shared), self._lanes_of(NETWORK_LOG))
         return explanation.with_statistics({stream: self.statistics(stream) for stream in streams})
 
     def _lane_costs(self, plans: Sequence[SharedPlan]) -> dict[str, Sequence[float]]:
         """By stream whose steps run in lanes, or did last, what each lane will cost."""
         return {
-            plan.stream.name: placed(compile_program(plan), self._lanes).costs
+            plan.stream.name: placed(compile_program(plan), self._weights).costs
             for plan in plans
             if self._settings.kernel == "lanes" or "lane_costs" in self.counted(plan.stream.name)
         }
+
+    def _lanes_of(self, log: str) -> tuple[float, ...]:
+        """The weights of the lanes, if the steps of a log run in lanes, or did last."""
+        in_lanes = self._settings.kernel == "lanes" or self.counted(log).get("where") == "lanes"
+        return self._weights if in_lanes else ()
 
     def _require(self, stream: str) -> None:
         if stream not in self._registry.sources:

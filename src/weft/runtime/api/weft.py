@@ -61,7 +61,7 @@ class Weft:
         self._settings = settings_of(settings)
         check_sharing(measured_sharing(self._settings, None))
         self._storage = Storage(os.fspath(checkpoint))
-        lanes = self._settings.lanes or max(2, spark.sparkContext.defaultParallelism)
+        lanes = len(self._settings.lane_weights(spark.sparkContext.defaultParallelism))
         self._identity = open_checkpoint(self._storage, project, lanes)
         self._catalog = open_catalog(self._storage, catalog)
         self._closed = False

@@ -194,10 +194,10 @@ class Storage:
             return file.read(columns=columns)
 
     @contextmanager
-    def reading(self, name: str) -> Iterator[pq.ParquetFile]:
+    def reading(self, name: str, **options: Any) -> Iterator[pq.ParquetFile]:
         """A Parquet file to be read in pieces. One that cannot be read is damaged."""
         try:
-            with pq.ParquetFile(self.path(name), filesystem=self.filesystem) as file:
+            with pq.ParquetFile(self.path(name), filesystem=self.filesystem, **options) as file:
                 yield file
         except FileNotFoundError:
             raise

@@ -42,7 +42,7 @@ class Choices:
         self._storage, self._settings = storage, settings
         self._statistics = statistics
         self._path = f"streams/{log}/choices.json"
-        on = "groupby" in settings.passes
+        on = settings.finer_sets and "groupby" in settings.passes
         self.serving = Serving(storage, f"streams/{log}/sets.json", statistics, on)
         self._lock = threading.Lock()
         self._chosen: dict[str, Switching] | None = None

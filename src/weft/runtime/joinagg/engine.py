@@ -54,6 +54,7 @@ from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.follower import consumed
 from weft.runtime.protocol.step import StepFailed, StepWork
 from weft.runtime.tables import Bits, TableVersions
+from weft.runtime.tasks import lane_totals
 
 LOG = "@aggjoin"
 """The name of the log of aggregation joins. No stream's name has an @."""
@@ -131,6 +132,8 @@ class JoinAggEngine:
         """The last results of queries; None before anything is read."""
         self._lanes, self._in_lanes = lanes, lanes.settings.kernel == "lanes"
         self._coverage = Coverage(log.storage)
+        self._lane_joins: LaneJoins | None = None
+        """The joins of the step under way, if in tasks."""
         self._rewrite: Rewrite | None = None
         """How the step under way writes files anew, if in tasks."""
         self._step_inputs: Inputs | None = None
@@ -290,11 +293,12 @@ class JoinAggEngine:
         """Where the step's joins run, what they hold in memory, and, if nothing, how much there is."""
         files = [*_files(last), *self._consumed.files]
         self._in_lanes = use_lanes(self._lanes.settings, files, self._in_lanes)
-        self._rewrite = None
+        self._rewrite = self._lane_joins = None
         if self._in_lanes:
             covered = self._coverage.known(files, inputs)
             lanes = LaneJoins(self._lanes, work, self._log, intent, inputs, files, covered)
             self._rewrite = partial(lanes.rewrite, landmarks)
+            self._lane_joins = lanes
             return lanes, {}, covered.counts()
         panes = self._with_new(inputs, last)
         tables = {name: self._tables.rows(version) for name, version in intent.tables.items()}
@@ -433,7 +437,11 @@ class JoinAggEngine:
             else None
             for use in inputs
         }
+        lanes = {name: before[name] for name in ("lane_weights", "lane_seconds") if name in before}
+        if self._lane_joins is not None:
+            lanes = lane_totals(before, self._lanes.weights, self._lane_joins.seconds)
         return {
+            **lanes,
             "rows": before.get("rows", 0) + work.count("rows"),
             "results": before.get("results", 0) + outcome.rows,
             "instants": before.get("instants", 0) + outcome.instants,

@@ -26,13 +26,15 @@ def load_of(query: AggregationJoin, statistics: Callable[[str], StreamStatistics
         if entry.window is not None
     }
     inputs = tuple(_input(query, slot, known) for slot in range(len(query.inputs)))
-    return JoinLoad(inputs, _values(query, inputs, known))
+    counts = sum(aggregate.slot is None for aggregate in query.aggregates)
+    return JoinLoad(inputs, _values(query, inputs, known), counts)
 
 
 def _input(query: AggregationJoin, slot: int, known: dict[str, StreamStatistics]) -> InputLoad:
     entry, source = query.inputs[slot], source_of(query, slot)
+    aggregates = sum(aggregate.slot == slot for aggregate in query.aggregates)
     if entry.window is None:
-        return InputLoad(_TABLE_ROWS, 0.0, _TABLE_ROWS, 0.0, 0.0)
+        return InputLoad(_TABLE_ROWS, 0.0, _TABLE_ROWS, 0.0, 0.0, aggregates, is_table=True)
     stream = known[entry.relation]
     rate = stream.rate.value / _SECOND
     if source.predicate is not None:
@@ -48,6 +50,7 @@ def _input(query: AggregationJoin, slot: int, known: dict[str, StreamStatistics]
         of_window,
         of_window if folded else of_pane * length / source.pane,
         of_pane * query.step / source.pane,
+        aggregates,
     )
 
 

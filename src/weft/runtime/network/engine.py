@@ -45,6 +45,7 @@ from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.follower import consumed
 from weft.runtime.protocol.step import StepFailed, StepWork
 from weft.runtime.tables import Bits, TableVersions
+from weft.runtime.tasks import lane_totals
 
 LOG = "@network"
 """The name of the network's log. No stream's name has an @."""
@@ -305,8 +306,47 @@ class NetworkEngine:
                 **self._consumed.unseen.section(self._log.network(intent.plan_version)),
             },
             late=last.late if last else {},
-            metrics=_metrics(last, work, outcome, compiled, self.where, kept),
+            metrics=self._metrics(last, work, outcome, compiled, kept),
         )
+
+    def _metrics(
+        self,
+        last: Commit | None,
+        work: StepWork,
+        outcome: NetworkOutcome,
+        compiled: Program,
+        kept: Sequence[Entry],
+    ) -> dict[str, object]:
+        """What the network has done so far, by node for the nodes that it has now, and its history."""
+        before = last.metrics if last else {}
+        counters = outcome.counters
+        rows = {node: before.get("nodes", {}).get(node, 0) for node in compiled.fed}
+        for node, count in counters.rows.items():
+            rows[node] += count
+        held = _history(outcome, compiled, kept)
+        lanes = {name: before[name] for name in ("lane_weights", "lane_seconds") if name in before}
+        if self._in_lanes:
+            lanes = lane_totals(before, self._lanes.weights, outcome.lane_seconds)
+        return {
+            **lanes,
+            "rows": before.get("rows", 0) + work.count("rows"),
+            "results": before.get("results", 0) + outcome.rows,
+            "late_rows": before.get("late_rows", 0) + work.count("late_rows"),
+            "candidates": before.get("candidates", 0) + sum(counters.candidates.values()),
+            "seconds": before.get("seconds", 0.0) + time.perf_counter() - work.started,
+            "nodes": {node: count for node, count in rows.items() if count},
+            "where": self.where,
+            "history": {
+                compiled.node_by_id[name].roots[0]: size
+                for name, size in held.items()
+                if name in compiled.node_by_id
+            },
+            "history_rows": sum(count for count, _ in held.values()),
+            "history_bytes": sum(size for _, size in held.values())
+            + sum(
+                shown.nbytes for shown in (outcome.state.emitted.values() if outcome.state else ())
+            ),
+        }
 
     def committed(
         self, work: StepWork, intent: Intent, outcome: NetworkOutcome, commit: Commit
@@ -331,40 +371,6 @@ def _oldest_steps(entries: Sequence[Entry]) -> dict[str, int]:
         for relation, step in entry.get("oldest", {}).items():
             oldest[relation] = min(step, oldest.get(relation, step))
     return oldest
-
-
-def _metrics(
-    last: Commit | None,
-    work: StepWork,
-    outcome: NetworkOutcome,
-    compiled: Program,
-    where: str,
-    kept: Sequence[Entry],
-) -> dict[str, object]:
-    """What the network has done so far, by node for the nodes that it has now, and its history."""
-    before = last.metrics if last else {}
-    counters = outcome.counters
-    rows = {node: before.get("nodes", {}).get(node, 0) for node in compiled.fed}
-    for node, count in counters.rows.items():
-        rows[node] += count
-    held = _history(outcome, compiled, kept)
-    return {
-        "rows": before.get("rows", 0) + work.count("rows"),
-        "results": before.get("results", 0) + outcome.rows,
-        "late_rows": before.get("late_rows", 0) + work.count("late_rows"),
-        "candidates": before.get("candidates", 0) + sum(counters.candidates.values()),
-        "seconds": before.get("seconds", 0.0) + time.perf_counter() - work.started,
-        "nodes": {node: count for node, count in rows.items() if count},
-        "where": where,
-        "history": {
-            compiled.node_by_id[name].roots[0]: size
-            for name, size in held.items()
-            if name in compiled.node_by_id
-        },
-        "history_rows": sum(count for count, _ in held.values()),
-        "history_bytes": sum(size for _, size in held.values())
-        + sum(shown.nbytes for shown in (outcome.state.emitted.values() if outcome.state else ())),
-    }
 
 
 def _history(

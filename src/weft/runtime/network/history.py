@@ -9,11 +9,13 @@ together as one, in pieces, without the rows that nobody needs any more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from weft.algebra.predicates.slots import column_name
 from weft.errors import CheckpointError
@@ -39,6 +41,9 @@ _PIECE = 1 << 16
 
 _SEVERAL = ""
 """In place of a table's version: rows of several versions."""
+
+_INSTANT = pa.timestamp("us", tz="UTC")
+"""The type of a TIMESTAMP, other than TIMESTAMP_NTZ."""
 
 _ALL = -(1 << 63)
 """An admission that admits every row."""
@@ -105,7 +110,8 @@ def restored(storage: Storage, live: Live, versions: Mapping[str, str]) -> Resto
         kind, name = kind_of(entry)
         parts[kind].setdefault(name, []).append(_admitted_rows(storage, entry))
     stale = stale_joins(entries, versions)
-    return Restored(parts["relation"], parts["join"], parts["distinct"], stale)
+    base = {name: _in_one_zone(tables) for name, tables in parts["relation"].items()}
+    return Restored(base, parts["join"], parts["distinct"], stale)
 
 
 def stale_joins(entries: Iterable[Entry], versions: Mapping[str, str]) -> frozenset[str]:
@@ -125,11 +131,29 @@ def kind_of(entry: Entry) -> tuple[str, str]:
 
 
 def _rows(storage: Storage, entry: Entry) -> pa.Table:
+    with _reading(storage, entry) as file:
+        return _with_steps(_with_instants(file, file.read()), entry)
+
+
+@contextmanager
+def _reading(storage: Storage, entry: Entry) -> Iterator[pq.ParquetFile]:
+    """A file of history. Microseconds hold all times that Spark has, nanoseconds those from 1677 to 2262."""
     try:
-        rows = storage.read_table(entry["name"])
+        with storage.reading(entry["name"], coerce_int96_timestamp_unit="us") as file:
+            yield file
     except FileNotFoundError as error:
         raise _missing(entry) from error
-    return _with_steps(rows, entry)
+
+
+def _with_instants(file: pq.ParquetFile, rows: pa.Table) -> pa.Table:
+    """Rows with the zone of their instants. Spark writes TIMESTAMP as INT96 by default, which Arrow
+    takes for a time without a zone."""
+    for leaf in map(file.schema.column, range(len(file.schema))):
+        if leaf.physical_type == "INT96" and leaf.path in rows.column_names:
+            place = rows.column_names.index(leaf.path)
+            if pa.types.is_timestamp(rows.column(place).type):
+                rows = rows.set_column(place, leaf.path, rows.column(place).cast(_INSTANT))
+    return rows
 
 
 def _missing(entry: Entry) -> CheckpointError:
@@ -157,18 +181,30 @@ def row_pieces(
 ) -> Iterator[pa.Table]:
     """The rows of a file in pieces, those of a history only as far as joins have admitted them. Of a
     large file one may take a part of its row groups."""
-    try:
-        with storage.reading(entry["name"]) as file:
-            groups = [group for group in range(file.num_row_groups) if group % parts == part]
-            for batch in file.iter_batches(size, row_groups=groups):
-                yield _only_admitted(_with_steps(pa.table(batch), entry), entry)
-    except FileNotFoundError as error:
-        raise _missing(entry) from error
+    with _reading(storage, entry) as file:
+        groups = [group for group in range(file.num_row_groups) if group % parts == part]
+        for batch in file.iter_batches(size, row_groups=groups):
+            rows = _with_instants(file, pa.table(batch))
+            yield _only_admitted(_with_steps(rows, entry), entry)
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of tables that may have different columns; missing ones are NULL."""
-    return pa.concat_tables(tables, promote_options="default")
+    return pa.concat_tables(_in_one_zone(tables), promote_options="default")
+
+
+def _in_one_zone(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """Tables of which none has a column without a zone that another one has with it. Files that weft wrote
+    from Spark's before it minded the zone have such columns."""
+    instants = {field.name for table in tables for field in table.schema if field.type == _INSTANT}
+    return [_as_instants(table, instants) for table in tables]
+
+
+def _as_instants(rows: pa.Table, names: set[str]) -> pa.Table:
+    for place, field in enumerate(rows.schema):
+        if field.name in names and field.type != _INSTANT and pa.types.is_timestamp(field.type):
+            rows = rows.set_column(place, field.name, rows.column(place).cast(_INSTANT))
+    return rows
 
 
 def about_join(program: Program, join: str, rows: pa.Table, versions: Mapping[str, str]) -> Entry:
@@ -287,11 +323,8 @@ class HistoryFiles:
         return list(alike.values())
 
     def _schema(self, entry: Entry) -> pa.Schema:
-        try:
-            with self._storage.reading(entry["name"]) as file:
-                return file.schema_arrow
-        except FileNotFoundError as error:
-            raise _missing(entry) from error
+        with _reading(self._storage, entry) as file:
+            return _with_instants(file, file.schema_arrow.empty_table()).schema
 
     def _one(
         self, kind: str, name: str, number: int, files: Sequence[Entry], watermark: int

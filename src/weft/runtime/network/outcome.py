@@ -32,6 +32,8 @@ class NetworkOutcome:
     """In tasks: all bucket files after the step."""
     layouts: Mapping[str, str] = FrozenMapping()
     """In tasks: what the bucket files of every input hold."""
+    lane_seconds: Mapping[int, float] = FrozenMapping()
+    """In tasks: how long each lane took."""
     backfill: Backfill = field(default_factory=Backfill)
     """What queries see of the time before their registration."""
 
@@ -48,6 +50,10 @@ class NetworkOutcome:
             families=families,
             history=(*self.history, *later.history),
             counters=counters,
+            lane_seconds={
+                lane: self.lane_seconds.get(lane, 0.0) + later.lane_seconds.get(lane, 0.0)
+                for lane in {**self.lane_seconds, **later.lane_seconds}
+            },
             written=(*self.written, *later.written),
         )
 

@@ -23,9 +23,10 @@ def remove_attempts(log: StreamLog, work: StepWork) -> None:
 
 
 def remove_old_folders(log: StreamLog, commit: Commit) -> None:
-    """Delete the folders of earlier steps in which the commit names no file."""
+    """Delete the folders of earlier steps in which the commit names no file, and what lost tasks of these steps have handed
+    to nobody."""
     live = [entry["name"] for entries in commit.live.values() for entry in entries]
-    for kind in ("state", "buckets"):
+    for kind in ("state", "buckets", "handoff"):
         folder = log.folder(kind)
         used = {name.removeprefix(f"{folder}/").split("/")[0] for name in live}
         for name in log.storage.names(folder):

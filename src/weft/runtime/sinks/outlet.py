@@ -56,3 +56,14 @@ class SinkOutlet:
         keep = self.settings.keep_micros
         kept, gone = tidied(log.storage, log.result_files(), prefix, keep)
         log.put_base(commit, kept, gone)
+        self._remove_lost(log, commit)
+
+    def _remove_lost(self, log: StreamLog, commit: Commit) -> None:
+        """Delete what lost or repeated tasks of earlier steps have written into the store in the checkpoint, and no
+        commit or base names. A folder of the user's may have files of a copy of this checkpoint: it is left alone."""
+        named = {entry["name"] for entry in log.all_result_files() if not entry["root"]}
+        for store in stores_of(self.sink):
+            if not store.place:
+                for name, step in store.files_by_step(log.stream):
+                    if step < commit.name and name not in named:
+                        store.storage.delete(name)

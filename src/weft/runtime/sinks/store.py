@@ -82,6 +82,18 @@ class ResultStore:
             if name.startswith(beginning)
         ]
 
+    def files_by_step(self, stream: str) -> list[tuple[str, str]]:
+        """All files that a stream's steps have written into this store, each with the name of its step. Merged files
+        are not among them."""
+        prefix = self.prefix(stream)
+        files = [
+            (f"{family}/{name}", name.removeprefix(prefix).split("~")[0])
+            for family in self.storage.names("")
+            for name in self.storage.names(family)
+            if name.startswith(prefix)
+        ]
+        return [(name, step) for name, step in files if step[:1].isdigit()]
+
     def write_file(self, name: str, family: str, batch: int, table: pa.Table) -> Entry:
         batches = pa.DictionaryArray.from_arrays(
             np.zeros(table.num_rows, np.int32), pa.array([batch], pa.int64())

@@ -218,7 +218,7 @@ class WindowsEngine:
         """What each lane computes; it changes with the plan."""
         version = program.plan.version
         if self._placement is None or self._placement[0] != version:
-            self._placement = (version, placed(program, self._lanes))
+            self._placement = (version, placed(program, self._settings.lane_weights(self._lanes)))
         return self._placement[1]
 
     def retain(

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -21,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from weft.errors import RunError
@@ -34,7 +32,7 @@ from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.level1.fragments import BUCKETS
 from weft.runtime.level1.tiles import Extract, Span, StateFile
 from weft.runtime.sinks.store import ResultStore
-from weft.runtime.tasks import Output, run_tasks
+from weft.runtime.tasks import Output, run_tasks, task_attempt
 from weft.runtime.windows.memory import bytes_in_memory
 from weft.runtime.windows.openstate import OpenState
 from weft.runtime.windows.placement import Share
@@ -74,6 +72,8 @@ class LaneOutcome:
     operations: int = 0
     seconds: dict[int, float] = field(default_factory=dict)
     """How long each lane took."""
+    processor: dict[int, float] = field(default_factory=dict)
+    """The processor's seconds of each lane."""
 
 
 def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
@@ -98,6 +98,7 @@ def run_lanes(spark: SparkSession, work: LaneWork) -> LaneOutcome:
         elif kind == "lane":
             outcome.operations += body["operations"]
             outcome.seconds[body["lane"]] = body["seconds"]
+            outcome.processor[body["lane"]] = body["processor"]
         else:
             _collect_unfinished(log, work, body, outcome)
     return outcome
@@ -146,11 +147,11 @@ class _Lane:
         self._new_files = [StateFile(self._log.storage, entry) for entry in work.new_files]
         self._step = Step(work.before, work.now, work.ansi)
         self._sink = ResultStore(work.results_root, work.owner)
-        self._name = f"{number}-{_task_attempt()}"
+        self._name = f"{number}-{task_attempt()}"
         self._written = 0
 
     def run(self) -> Iterator[Output]:
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), time.process_time()
         operations = 0
         for share in self._work.shares[self._number]:
             program = self._program.only(share.groups)
@@ -161,8 +162,15 @@ class _Lane:
                     yield "late", pairs
                 operations += woven.operations
                 yield from self._outputs(woven)
-        seconds = time.perf_counter() - started
-        yield "lane", {"lane": self._number, "operations": operations, "seconds": seconds}
+        yield (
+            "lane",
+            {
+                "lane": self._number,
+                "operations": operations,
+                "seconds": time.perf_counter() - started,
+                "processor": time.process_time() - busy,
+            },
+        )
 
     def _portions(
         self, spans: dict[str, Span], buckets: Sequence[int]
@@ -228,12 +236,6 @@ def _marked(buckets: Sequence[int]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     marked = np.zeros(BUCKETS, bool)
     marked[list(buckets)] = True
     return marked
-
-
-def _task_attempt() -> str:
-    """What tells this attempt at a task from all others of the Spark application."""
-    context = TaskContext.get()
-    return uuid.uuid4().hex[:12] if context is None else f"t{context.taskAttemptId()}"
 
 
 def _shape_indices(program: Program, shape: Shape) -> tuple[int, int]:

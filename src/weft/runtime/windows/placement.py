@@ -1,12 +1,13 @@
 """Which lane computes what.
 
 A unit of work is one group of the program and one key bucket, with its predicted cost in seconds of work per second
-of event time. `optimizer.placement.units` gives every unit a lane. Any placement gives the same results, and files
+of event time. `optimizer.placement.units` gives every unit a lane, so that costs are in proportion to the lanes' weights. Any placement gives the same results, and files
 know nothing of it, so it may change from step to step, with the number of lanes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.kernel.windows.program import GroupProgram, Program
@@ -28,18 +29,21 @@ class Share:
 class Placement:
     """What each lane computes, and the predicted cost of each."""
 
+    weights: tuple[float, ...]
     shares: tuple[tuple[Share, ...], ...]
     costs: tuple[float, ...]
+    """In seconds of work per second of event time, whatever the weight of the lane."""
 
 
-def placed(program: Program, lanes: int) -> Placement:
-    """The placement of all units of a program on lanes of equal weight."""
+def placed(program: Program, weights: Sequence[float]) -> Placement:
+    """The placement of all units of a program on lanes of these weights."""
     units = units_of(program, calibrated())
-    placement = place_units(units, lanes)
-    buckets: list[dict[int, list[int]]] = [{} for _ in range(lanes)]
+    placement = place_units(units, weights)
+    buckets: list[dict[int, list[int]]] = [{} for _ in weights]
     for unit, lane in zip(units, placement.lane_of, strict=True):
         buckets[lane].setdefault(int(unit.group), []).append(unit.bucket)
-    return Placement(tuple(map(_shares, buckets)), placement.loads)
+    costs = (load * weight for load, weight in zip(placement.loads, weights, strict=True))
+    return Placement(tuple(weights), tuple(map(_shares, buckets)), tuple(costs))
 
 
 def _shares(buckets_by_group: dict[int, list[int]]) -> tuple[Share, ...]:
@@ -55,19 +59,23 @@ def units_of(program: Program, constants: Constants) -> list[Unit]:
     one bucket."""
     units: list[Unit] = []
     for number, group in enumerate(program.groups):
-        cost = _cost(program, group, constants)
+        cost = group_cost(program, group, constants)
         buckets = BUCKETS if program.plan.node_by_id[group.node].group_keys else 1
         units += [Unit(str(number), bucket, cost / buckets) for bucket in range(buckets)]
     return units
 
 
-def _cost(program: Program, group: GroupProgram, constants: Constants) -> float:
-    """Level 3 and the results of a group, by the calibrated model (`optimizer.cost.seconds`)."""
+def group_cost(program: Program, group: GroupProgram, constants: Constants) -> float:
+    """Levels 2 and 3 and the results of a group, by the calibrated model (`optimizer.cost.seconds`). Files hold the node's
+    fragments, so a lane makes a group's coarse fragments anew in every step, for the whole span that it reads."""
     sharing = program.plan.sharing
     windows = [query.window for shape in group.shapes for query in shape.queries]
-    fragments = program.pools[group.pools[0]].fragments
-    rate = fragment_rate(fragments or program.plan.node_by_id[group.node].fragments)
-    longest = max(window.range for window in windows) / SECOND
-    scanned = rate.per_second * (longest + sharing.step) / sharing.step * constants.scan
+    coarse = program.pools[group.pools[0]].fragments
+    rate = fragment_rate(program.plan.node_by_id[group.node].fragments)
+    span = (max(window.range for window in windows) / SECOND + sharing.step) / sharing.step
+    scanned = rate.per_second * span * constants.scan
+    if coarse is not None:
+        scanned = rate.per_second * span * constants.coalesce
+        scanned += fragment_rate(coarse).per_second * span * constants.scan
     results = sum(SECOND / window.slide for window in windows) * constants.result
     return (scanned + results) * sharing.keys

@@ -10,6 +10,7 @@ from weft.algebra.plan import SharedPlan
 from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.planning.replanning import updated_measures
 from weft.runtime.protocol.step import StepWork
+from weft.runtime.tasks import lane_totals
 from weft.runtime.windows.weaving import WindowOutcome
 
 
@@ -28,13 +29,10 @@ def totals_after(
     fragments = sum(entry["rows"] for entry in outcome.derived.new_files)
     totals |= updated_measures(totals, advance, work.count("rows"), fragments, plan)
     totals["seconds"] = totals.get("seconds", 0.0) + time.perf_counter() - work.started
-    if outcome.lane_seconds:
-        before_lanes = totals.get("lane_seconds", ())
-        if len(before_lanes) != len(outcome.lane_seconds):
-            before_lanes = [0.0] * len(outcome.lane_seconds)
-        both = zip(before_lanes, outcome.lane_seconds, strict=True)
-        totals["lane_seconds"] = [earlier + step for earlier, step in both]
-        totals["lane_costs"] = list(outcome.lane_costs)
+    placement = outcome.placement
+    if placement is not None:
+        totals |= lane_totals(totals, placement.weights, outcome.lane_seconds)
+        totals["lane_costs"] = list(placement.costs)
     if seen is not None and "first_event" not in totals:
         totals |= {"first_event": seen, "first_rows": totals["rows"]}
     return totals

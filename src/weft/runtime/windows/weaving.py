@@ -44,9 +44,9 @@ class WindowOutcome:
     state: OpenState | None = None
     derived: Derived = field(default_factory=Derived)
     written: list[Entry] = field(default_factory=list)
-    lane_costs: Sequence[float] = ()
-    """What each lane was predicted to cost, if the kernel ran in lanes."""
-    lane_seconds: Sequence[float] = ()
+    placement: Placement | None = None
+    """What each lane computed, if the kernel ran in lanes."""
+    lane_seconds: Mapping[int, float] = field(default_factory=dict)
     """How long each of them took."""
 
     @property
@@ -170,8 +170,8 @@ def weave_in_lanes(
         lane_outcome.late,
         {**operations, "level3": lane_outcome.operations},
         derived=derived,
-        lane_costs=placement.costs,
-        lane_seconds=[lane_outcome.seconds.get(lane, 0.0) for lane in range(len(placement.costs))],
+        placement=placement,
+        lane_seconds=lane_outcome.seconds,
     )
     if store is not None:
         outcome.written = [{**entry, "root": store.place} for entry in lane_outcome.results]

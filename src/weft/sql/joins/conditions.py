@@ -65,6 +65,12 @@ def canonical(parts: Sequence[Scalar]) -> PredicateSet:
 
 
 def may_raise(rows: Rows, node: SyntaxNode, what: str) -> Unshared:
+    """Names the innermost part of a condition that may raise, or that weft does not know."""
+    typer = Typer(rows, rows.ansi, opaque=True, exact=rows.exact)
+    part: SyntaxNode | None = node
+    while part is not None:
+        node = part
+        part = next((child for child in node.children() if typer.type(child).can_raise), None)
     text = rows.source.slice(node.start, node.stop)
     return Unshared(f"{what} may raise an error on some rows: {text}", node.start)
 

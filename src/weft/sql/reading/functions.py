@@ -155,6 +155,13 @@ def _fixed(result: SqlType, *arguments: frozenset[SqlType]) -> Rule:
     return rule
 
 
+def _either(*rules: Rule) -> Rule:
+    def rule(types: tuple[SqlType, ...]) -> SqlType | None:
+        return next((found for rule in rules if (found := rule(types)) is not None), None)
+
+    return rule
+
+
 def _strings(types: tuple[SqlType, ...]) -> SqlType | None:
     return "string" if types and all(type_ == "string" for type_ in types) else None
 
@@ -173,7 +180,10 @@ TOTAL: Final[dict[str, Rule]] = {
         ("length", "len", "char_length", "character_length"), _fixed("int", _STRING)
     ),
     **dict.fromkeys(("left", "right"), _fixed("string", _STRING, _INT)),
-    **dict.fromkeys(("substring", "substr"), _fixed("string", _STRING, _INT, _INT)),
+    **dict.fromkeys(
+        ("substring", "substr"),
+        _either(_fixed("string", _STRING, _INT), _fixed("string", _STRING, _INT, _INT)),
+    ),
     "concat": _strings,
     **dict.fromkeys(("startswith", "endswith", "contains"), _fixed("boolean", _STRING, _STRING)),
     **dict.fromkeys(
@@ -184,7 +194,12 @@ TOTAL: Final[dict[str, Rule]] = {
         _fixed("int", _MOMENT),
     ),
     **dict.fromkeys(("hour", "minute", "second"), _fixed("int", _TIMESTAMP)),
-    **dict.fromkeys(("unix_micros", "unix_millis", "unix_seconds"), _fixed("bigint", _TIMESTAMP)),
+    **dict.fromkeys(
+        ("unix_micros", "unix_millis", "unix_seconds", "unix_timestamp"),
+        _fixed("bigint", _TIMESTAMP),
+    ),
+    "to_date": _fixed("date", _MOMENT),
+    "date_trunc": _fixed("timestamp", _STRING, _TIMESTAMP),
     **dict.fromkeys(("sqrt", "exp"), _fixed("double", frozenset({"int", "double"}))),
     "isnan": _fixed("boolean", FRACTIONAL),
     **dict.fromkeys(("hash",), _fixed("int", INTEGRAL | _STRING)),

@@ -11,6 +11,7 @@ the types that Spark gives every step. The rules here are Spark's, and hold wher
 | `datediff(date, date)` | `datediff` | int |
 | timestamp `+ -` INTERVAL | `+`, `-` with `Literal(micros, "interval")` | timestamp |
 | timestamp `-` timestamp | `-` | interval |
+| timestamp compared with a constant date | with the timestamp at which the day begins | boolean |
 
 An interval of a day or more, and the difference of two timestamps, follow the calendar of the session's
 time zone; they are sums only in zones without daylight saving. Elsewhere Spark evaluates them.
@@ -22,6 +23,7 @@ Spark evaluates what is bound (`overflow_raises`), they raise as they do in Spar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Final
 
 from weft.algebra.scalar import Call, Literal, Scalar
@@ -140,6 +142,10 @@ class Exact:
             sides = left.scalar, self._moment(right, left.type)
         elif right.type in (DATE, TIMESTAMP) and left.type == STRING:
             sides = self._moment(left, right.type), right.scalar
+        elif (left.type, right.type) == (TIMESTAMP, DATE):
+            sides = left.scalar, self._midnight(right)
+        elif (left.type, right.type) == (DATE, TIMESTAMP):
+            sides = self._midnight(left), right.scalar
         else:
             common = _wider_decimal(left, right)
             if common is None:
@@ -157,6 +163,12 @@ class Exact:
         micros = timestamp_micros(text, self.time_zone)
         return None if micros is None else Literal(micros, TIMESTAMP)
 
+    def _midnight(self, value: Typed) -> Scalar | None:
+        """The timestamp at which a constant date begins: Spark compares dates with timestamps so."""
+        day = _constant_date(value.scalar)
+        micros = None if day is None else timestamp_micros(day, self.time_zone)
+        return None if micros is None else Literal(micros, TIMESTAMP)
+
     def _on_timestamp(self, operator: str, left: Typed, right: Typed) -> Call | None:
         if operator == "-" and left.type == right.type == TIMESTAMP:
             fixed = has_fixed_offset(self.time_zone)
@@ -167,6 +179,22 @@ class Exact:
         if interval is None or (interval.has_whole_days and not has_fixed_offset(self.time_zone)):
             return None
         return built(operator, [left.scalar, right.scalar], TIMESTAMP)
+
+
+def _constant_date(scalar: Scalar | None) -> str | None:
+    """A date literal, or one plus or minus a number of days, as text."""
+    if isinstance(scalar, Literal) and isinstance(scalar.value, str):
+        return scalar.value
+    if not isinstance(scalar, Call) or scalar.operator not in ("date_add", "date_sub"):
+        return None
+    day, days = _constant_date(scalar.arguments[0]), scalar.arguments[1]
+    if day is None or not isinstance(days, Literal) or not isinstance(days.value, int):
+        return None
+    shift = days.value if scalar.operator == "date_add" else -days.value
+    try:
+        return (date.fromisoformat(day) + timedelta(days=shift)).isoformat()
+    except (OverflowError, ValueError):
+        return None
 
 
 def _is_timestamp_arithmetic(operator: str, left: Typed, right: Typed) -> bool:

@@ -93,6 +93,8 @@ _SAFE_CASTS: Final = frozenset(
     | {(BOOLEAN, number_type) for number_type in (*INTEGRAL, *FRACTIONAL)}
 )
 """Casts that never raise."""
+_PARSED: Final = frozenset({BOOLEAN, "date", "timestamp"})
+"""What TRY_CAST reads from a string, besides numbers."""
 _NULL: Final = Typed("NULL", VOID, False, Literal(None, VOID))
 
 
@@ -372,6 +374,8 @@ class Typer:
         if widens(operand.type, target):
             return Typed(sql, target, operand.can_raise, promoted(operand, target))
         if (operand.type, target) in _SAFE_CASTS or (target == STRING and is_ordered(operand.type)):
+            return Typed(sql, target, operand.can_raise)
+        if node.is_try and operand.type == STRING and (is_numeric(target) or target in _PARSED):
             return Typed(sql, target, operand.can_raise)
         return Typed(sql, None, True)
 

@@ -2,7 +2,7 @@
 
 `papers_query` is that of section 7: SUM of every input's attribute, by the grouping attributes of all inputs that have
 groups. `varied` are queries over the two streams `s0` and `s1` that differ in what they group by and in their selections, as
-dashboards over the same join do. All have the same windows, so that plain Spark can run them, too (`on_spark`): it joins rows that
+dashboards over the same join do. `drilled` are queries that drill down: with the same selections, by every subset of some columns of `s0`. All have the same windows, so that plain Spark can run them, too (`on_spark`): it joins rows that
 lie in equal windows, and groups by the window.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import compress, product
 
 from weft.workloads.aggjoin.streams import GROUP, JOIN, VALUE
 
@@ -108,6 +108,32 @@ def varied(count: int, seconds: int = 10, every: int = 5) -> list[WindowJoin]:
             every,
         )
         for number, (grouping, selection) in enumerate(pairs[:count])
+    ]
+
+
+DIMENSIONS: tuple[str, ...] = ("s0.g", "substring(s0.g, 1, 3)", "right(s0.g, 1)")
+
+
+def drilled(selections: int, seconds: int = 10, every: int = 5) -> list[WindowJoin]:
+    """Every subset of the dimensions with each of the first so many selections. The set of the finest grouping serves all
+    others of the same selection.
+
+    >>> [query.grouping for query in drilled(1)][:2], len(drilled(3))
+    ([(), ('right(s0.g, 1)',)], 24)
+    """
+    subsets = [
+        tuple(compress(DIMENSIONS, bits)) for bits in product((False, True), repeat=len(DIMENSIONS))
+    ]
+    return [
+        WindowJoin(
+            f"drill{number}",
+            grouping,
+            selection,
+            "COUNT(*) AS pairs, SUM(s0.a) AS total, AVG(s1.a) AS mean",
+            seconds,
+            every,
+        )
+        for number, (selection, grouping) in enumerate(product(SELECTIONS[:selections], subsets))
     ]
 
 

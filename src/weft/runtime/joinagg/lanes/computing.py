@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -38,9 +39,9 @@ Runner = Callable[[Stage, str], Sequence[Output]]
 
 @dataclass(frozen=True)
 class Lanes:
-    """How steps run in tasks: how many, and with which settings."""
+    """How steps run in tasks: the weight of each, and with which settings."""
 
-    count: int
+    weights: tuple[float, ...]
     settings: Settings
     runner: Callable[[SparkSession], Runner]
 
@@ -75,6 +76,8 @@ class LaneJoins:
         self._inputs, self._files, self._covered = inputs, files, covered
         self._run = lanes.runner(work.spark)
         self._numbers = count()
+        self.seconds: dict[int, float] = {}
+        """How long each lane has taken in the step."""
         self._handoff = f"{log.folder('handoff')}/{work.name}-{work.attempt}"
         self._stage = Stage(
             "joins",
@@ -86,7 +89,7 @@ class LaneJoins:
             files=(),
             watermark=intent.watermark,
             ansi=intent.settings["ansi"].lower() == "true",
-            tasks=lanes.count,
+            weights=lanes.weights,
             step=f"{work.name}-{work.attempt}",
             tables=intent.tables,
         )
@@ -146,14 +149,15 @@ class LaneJoins:
         except QueryFailure as failure:
             return QueryFailure(failure.error_class, failure.message, (query.id,))
 
-    def _shares(self, group: Group) -> tuple[int, dict[int, int]]:
-        """In how many buckets a group is joined, and the entries of its streams by slot."""
+    def _shares(self, group: Group) -> tuple[list[int], dict[int, int]]:
+        """In how many portions each lane joins a group, and the entries of its streams by slot."""
         counts = self._covered.counts()
         uses = [use for use in group.ready[0].uses if use is not None]
         sizes = {use.slot: counts.get(use.key, 0) for use in uses}
         files = self._files_of(sorted({use.key for use in uses}))
         needed = sum(map(bytes_in_memory, files))
-        return max(self._lanes.count, -(-needed // self._lanes.settings.lane_cap_bytes)), sizes
+        cap = self._lanes.settings.lane_cap_bytes * sum(self._lanes.weights)
+        return [max(1, math.ceil(needed * weight / cap)) for weight in self._lanes.weights], sizes
 
     def _files_of(self, keys: Sequence[Key]) -> list[Entry]:
         return [e for e in self._files if any(holds(e, key, self._inputs) for key in keys)]
@@ -181,6 +185,12 @@ class LaneJoins:
     def _told(self, stage: Stage) -> Sequence[Output]:
         name = f"{self._handoff}/stage-{next(self._numbers)}.json"
         self._log.storage.put(name, stage.encoded())
-        outputs = self._run(stage, name)
+        outputs: list[Output] = []
+        for kind, body in self._run(stage, name):
+            if kind == "lane":
+                lane = body["lane"]
+                self.seconds[lane] = self.seconds.get(lane, 0.0) + body["seconds"]
+            else:
+                outputs.append((kind, body))
         reach("after_stage")
         return outputs

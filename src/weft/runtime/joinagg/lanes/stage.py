@@ -36,7 +36,8 @@ class Stage:
     files: Sequence[Entry]
     watermark: int
     ansi: bool
-    tasks: int
+    weights: Sequence[float]
+    """Of the lanes, each of which has a share of the key buckets."""
     step: str
     """The folder of the step's files."""
     tables: Mapping[str, str] = field(default_factory=dict)
@@ -44,6 +45,10 @@ class Stage:
     keys: Sequence[tuple[str, str, int]] = ()
     """What is written anew: kind, name, and the time up to which it is gone."""
     landmarks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> int:
+        return len(self.weights)
 
     def encoded(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -61,10 +66,13 @@ class Stage:
         return Inputs(plan, schemas, lambda source: finer.get(source.id))
 
 
-def encoded_group(group: Group, buckets: int, sizes: Mapping[int, int], inputs: Inputs) -> Form:
-    """Queries that join together, in so many buckets. `sizes` are the entries of its streams by slot."""
+def encoded_group(
+    group: Group, portions: Sequence[int], sizes: Mapping[int, int], inputs: Inputs
+) -> Form:
+    """Queries that join together; each lane takes its share in so many portions. `sizes` are the entries of its streams
+    by slot."""
     return {
-        "buckets": buckets,
+        "portions": list(portions),
         "sizes": [[slot, size] for slot, size in sizes.items()],
         "shown": [instants.tolist() for instants in group.shown],
         "ready": [

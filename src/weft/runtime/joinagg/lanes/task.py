@@ -1,11 +1,12 @@
-"""What one task does: it joins its share of the buckets of every group, or writes its share of old files anew.
+"""What one task does: it joins its share of the key buckets of every group, or writes its share of old files anew.
 
-Of every file it reads what its groups need, and keeps the entries of one bucket at a time. The groups of queries at instants are small; those of all its
-buckets are put together, and written for the driver.
+Of every file it reads what its groups need, and keeps the entries of one portion of its buckets at a time. The groups of queries at instants are small;
+those of all portions are put together, and written for the driver.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,7 @@ from weft.kernel.joinagg.lowering import of_tables, to_table
 from weft.kernel.joinagg.panes import Panes, no_panes
 from weft.kernel.joinagg.split import Split, split_of
 from weft.kernel.joinagg.together import Member, parts_together
+from weft.kernel.network.buckets import Range
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
@@ -33,6 +35,12 @@ from weft.runtime.tasks import Output, task_attempt
 
 def run_task(payload: str, number: int) -> Iterator[Output]:
     """The outputs of one task. The payload is a checkpoint, and the file in it that holds the stage."""
+    started = time.perf_counter()
+    yield from _outputs(payload, number)
+    yield "lane", {"lane": number, "seconds": time.perf_counter() - started}
+
+
+def _outputs(payload: str, number: int) -> Iterator[Output]:
     checkpoint, name = payload.split("\n")
     stage = Stage.read(Storage(checkpoint), name)
     inputs = stage.inputs()
@@ -61,8 +69,8 @@ def _joined(
     chunks = group.chunks
     parts: dict[tuple[int, int], list[pa.Table]] = {}
     failed: dict[int, QueryFailure] = {}
-    for bucket in range(number, form["buckets"], stage.tasks):
-        held = _Bucket(stage, inputs, split, bucket, form["buckets"])
+    for buckets in Range.shares(stage.weights)[number].parts(form["portions"][number]):
+        held = _Portion(stage, inputs, split, buckets)
         sides = sides_of(group.ready, held, tables, Sides())
         for chunk_number, chunk in enumerate(chunks):
             members = group.members(chunk, schemas)
@@ -94,14 +102,13 @@ def _as_one(member: Member, tables: Sequence[pa.Table], ansi: bool) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class _Bucket:
-    """The entries of one bucket, read from files."""
+class _Portion:
+    """The entries of some buckets, read from files."""
 
     stage: Stage
     inputs: Inputs
     split: Split
-    bucket: int
-    buckets: int
+    buckets: Range
 
     def of(self, uses: Sequence[Use], begin: int) -> Entries:
         first = uses[0]
@@ -116,7 +123,7 @@ class _Bucket:
                 inside = panes.between(begin, self.stage.watermark).having(source, partials)
                 inside = inside if first.early else narrowed(inside, uses)
                 chosen = self.split.part(
-                    first.slot, inside.kept, self.bucket, self.buckets, ansi=self.stage.ansi
+                    first.slot, inside.kept, self.buckets, ansi=self.stage.ansi
                 )
                 if len(chosen):
                     parts.append(replace(inside, kept=chosen))

@@ -36,9 +36,9 @@ from weft.runtime.tasks import Output, run_tasks
 
 @dataclass(frozen=True)
 class Lanes:
-    """How steps run in tasks: how many, with which settings, and where their results go."""
+    """How steps run in tasks: the weight of each, with which settings, and where their results go."""
 
-    count: int
+    weights: tuple[float, ...]
     settings: Settings
     sink: Sink
     runner: Callable[[SparkSession, StreamLog], Runner]
@@ -147,6 +147,7 @@ class LaneComputing:
             written=results,
             buckets=buckets,
             layouts=wanted,
+            lane_seconds=step.seconds,
         )
 
     def _around(
@@ -157,7 +158,7 @@ class LaneComputing:
             log=self._log.stream,
             plan_version=intent.plan_version,
             queries=self._only,
-            tasks=self._lanes.count,
+            weights=self._lanes.weights,
             tables=files.tables,
             versions=files.versions,
             watermark_before=intent.watermark_before,

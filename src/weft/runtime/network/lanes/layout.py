@@ -19,6 +19,9 @@ from weft.runtime.network.lanes.node_rows import BUCKETS
 MOST_FILES = 64
 """How many bucket files an input may have, for each task that writes them, before they are made anew."""
 
+_FORM = 2
+"""How rows are held. Before, times had no zone."""
+
 
 def layouts(program: Program, tables: Mapping[str, str]) -> dict[str, str]:
     """What the bucket files of every input must hold, as a digest. `tables`: the versions in use."""
@@ -27,7 +30,7 @@ def layouts(program: Program, tables: Mapping[str, str]) -> dict[str, str]:
         versions = [tables[name] for name in sorted(node.tables)]
         for entry in node.inputs:
             alternatives = [list(map(list, one)) for one in entry.lifetime.alternatives]
-            held = [list(entry.members), list(node.stored), alternatives, versions]
+            held = [_FORM, list(entry.members), list(node.stored), alternatives, versions]
             result[input_key(entry)] = codec.digest(held, 16)
     return result
 

@@ -24,8 +24,8 @@ class Surroundings:
     plan_version: int
     queries: tuple[str, ...] | None
     """The queries that show rows; None: all of the plan."""
-    tasks: int
-    """How many shares of the buckets there are."""
+    weights: tuple[float, ...]
+    """Of the lanes, each of which has a share of the buckets."""
     tables: Mapping[str, Entry]
     """The files of the tables."""
     versions: Mapping[str, str]
@@ -43,6 +43,10 @@ class Surroundings:
     sequence: int
     results_root: str
     owner: str
+
+    @property
+    def tasks(self) -> int:
+        return len(self.weights)
 
     @property
     def folder(self) -> str:
@@ -104,8 +108,7 @@ def decoded(text: str) -> Stage:
     shares = tuple(tuple(Share(**share) for share in task) for task in body["shares"])
     names = ("nodes", "old", "new", "writes")
     lists = {name: tuple(body[name]) for name in names}
-    queries = body["around"]["queries"]
-    around = Surroundings(
-        **{**body["around"], "queries": None if queries is None else tuple(queries)}
-    )
+    queries, weights = (body["around"][name] for name in ("queries", "weights"))
+    tuples = {"queries": None if queries is None else tuple(queries), "weights": tuple(weights)}
+    around = Surroundings(**{**body["around"], **tuples})
     return Stage(**{**body, **lists, "around": around, "shares": shares})

@@ -62,6 +62,8 @@ class LaneStep:
         """The inputs whose rows wait until they are closed."""
         self.written = Written()
         self.counters = Counters()
+        self.seconds: dict[int, float] = {}
+        """How long each lane has taken, in all stages."""
 
     def build(
         self,
@@ -127,7 +129,7 @@ class LaneStep:
     ) -> list[Entry]:
         if not files:
             return []
-        shares = shared_out(files, self._around.tasks, self._around.piece_bytes)
+        shares = shared_out(files, self._around.weights, self._around.piece_bytes)
         return self._stage(
             Stage(
                 self._around, "rows", self._next(), emits=emits, shares=shares, writes=tuple(writes)
@@ -176,6 +178,9 @@ class LaneStep:
         for kind, body in outputs:
             if kind == "counters":
                 counters.add(Counters(**body))
+            elif kind == "lane":
+                lane = body["lane"]
+                self.seconds[lane] = self.seconds.get(lane, 0.0) + body["seconds"]
         lookups = [node.id for node in self._program.nodes if node.lookups]
         for name in stage.nodes or lookups:
             counters.check(self._program, self._program.node_by_id[name], self._around.limits)
@@ -228,11 +233,11 @@ def _levels(program: Program) -> list[list[PhysicalNode]]:
 
 
 def shared_out(
-    files: Sequence[tuple[str, Entry]], most_tasks: int, piece_bytes: int
+    files: Sequence[tuple[str, Entry]], weights: Sequence[float], piece_bytes: int
 ) -> tuple[tuple[Share, ...], ...]:
-    """Files of nodes for some tasks, of about equal size; large files in parts."""
+    """Files of nodes for some tasks, their sizes by weight; large files in parts."""
     total = sum(int(entry["size"]) for _, entry in files)
-    tasks = min(most_tasks, 1 + total // piece_bytes)
+    tasks = min(len(weights), 1 + total // piece_bytes)
     shares: list[tuple[int, Share]] = []
     for node, entry in files:
         parts = min(tasks, 1 + int(entry["size"]) // piece_bytes)
@@ -240,9 +245,12 @@ def shared_out(
             (int(entry["size"]) // parts, Share(node, entry, part, parts)) for part in range(parts)
         ]
     taken: list[list[Share]] = [[] for _ in range(tasks)]
-    loads = [0] * tasks
+    loads = [0.0] * tasks
     for size, share in sorted(shares, key=lambda one: -one[0]):
-        least = loads.index(min(loads))
+        after = [load + (size + 1) / weight for load, weight in zip(loads, weights)]
+        least = after.index(min(after))
         taken[least].append(share)
-        loads[least] += size + 1
-    return tuple(tuple(task) for task in taken if task)
+        loads[least] = after[least]
+    while taken and not taken[-1]:
+        taken.pop()
+    return tuple(map(tuple, taken))

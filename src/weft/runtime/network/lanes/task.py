@@ -10,6 +10,7 @@ A task holds one piece of a file at a time, or one of either side of a join.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 
@@ -75,11 +76,12 @@ class Task:
             self._log.plan_checksum(around.plan_version),
             around.queries,
         )
-        self._range = Range.share(number, around.tasks)
+        self._range = Range.shares(around.weights)[number]
         self._suffix = f"{stage.number}-{number}-{task_attempt()}"
         self._shown = ShownRows(around, self._log, self._suffix)
         self._passage = Passage(self._program, around.from_steps, around.limits, emits=stage.emits)
         self._outputs: list[Output] = []
+        self._started = time.perf_counter()
 
     def run(self) -> Iterator[Output]:
         """Do it; what the driver must know."""
@@ -93,6 +95,7 @@ class Task:
         yield from self._outputs
         yield from self._shown.close()
         yield "counters", vars(self._passage.counters)
+        yield "lane", {"lane": self._number, "seconds": time.perf_counter() - self._started}
 
     # rows
 
@@ -169,9 +172,7 @@ class Task:
     def _distinct(self) -> None:
         size = sum(entry["size"] for entry in self._stage.new) // self._around.tasks
         parts = 1 + 4 * size // self._around.piece_bytes
-        for part in range(parts):
-            first, width = self._range.first, self._range.end - self._range.first
-            share = Range(first + part * width // parts, first + (part + 1) * width // parts)
+        for part, share in enumerate(self._range.parts(parts)):
             for name in sorted({entry["family"] for entry in self._stage.new}):
                 files = [entry for entry in self._stage.new if entry["family"] == name]
                 tables = list(tables_in(self._storage, files, share, self._around.piece_bytes))

@@ -76,7 +76,7 @@ def program() -> Program:
     return compile_program(share(1, stream, [query], {query.id: ALWAYS}))
 
 
-class _Stream:
+class FragmentStream:
     """State files of fragments with keys that hardly ever come again."""
 
     def __init__(self, folder: Path, compiled: Program) -> None:
@@ -110,7 +110,7 @@ class _Stream:
 def measure(fragments: int, per_minute: int, step_rows: int, steps: int) -> KernelSteps:
     """Run some steps beside so many open fragments; the medians after the first ones."""
     with tempfile.TemporaryDirectory() as scratch:
-        stream = _Stream(fresh(Path(scratch) / "state"), program())
+        stream = FragmentStream(fresh(Path(scratch) / "state"), program())
         minutes = fragments // per_minute
         files = [stream.put(1 + np.repeat(np.arange(minutes), per_minute))]
         state = _added(stream, OpenState(), files)
@@ -129,20 +129,20 @@ def measure(fragments: int, per_minute: int, step_rows: int, steps: int) -> Kern
             driver.append(time.process_time() - started)
             started = time.process_time()
             for lane in range(_LANES):
-                run_here(_lane_work(stream, files, new, step, Path(scratch)), lane)
+                run_here(lane_work(stream, files, new, step, Path(scratch)), lane)
             lanes.append((time.process_time() - started) / _LANES)
             files.append(new)
     return KernelSteps(statistics.median(driver[WARM:]), statistics.median(lanes[WARM:]), results)
 
 
-def _added(stream: _Stream, state: OpenState, files: Sequence[Entry]) -> OpenState:
+def _added(stream: FragmentStream, state: OpenState, files: Sequence[Entry]) -> OpenState:
     stored = [StateFile(stream.log.storage, entry) for entry in files]
     opened, rows = state.read(stream.log, stored)
     return opened.with_rows(stream.program, rows)
 
 
-def _lane_work(
-    stream: _Stream, files: Sequence[Entry], new: Entry, step: Step, folder: Path
+def lane_work(
+    stream: FragmentStream, files: Sequence[Entry], new: Entry, step: Step, folder: Path
 ) -> LaneWork:
     return LaneWork(
         checkpoint=stream.log.storage.uri,
@@ -153,7 +153,7 @@ def _lane_work(
         before=step.before,
         now=step.now,
         ansi=step.ansi,
-        shares=placed(stream.program, _LANES).shares,
+        shares=placed(stream.program, (1.0,) * _LANES).shares,
         cap_bytes=1 << 28,
         step="step",
         batch=0,

@@ -35,7 +35,7 @@ from weft.bench.measuring.report import Comparison, Report, number, render
 from weft.bench.measuring.scratch import fresh
 from weft.bench.measuring.session import machine, session
 from weft.bench.measuring.turns import Say
-from weft.bench.state_kernel import KernelSteps, measure
+from weft.bench.state.kernel import KernelSteps, measure
 
 MINUTE = 60_000_000
 RANGE = 60
@@ -44,7 +44,7 @@ BEGINNING = 28_000_000 * MINUTE
 NEWEST = 20
 """The rows of a step lie in this many newest minutes."""
 TARGET = 3.0
-PARTS = ("kernel", "lanes", "driver", "plain-spark")
+PARTS = ("kernel", "lanes", "driver", "plain-spark", "executors")
 SQL = """SELECT key, window.start AS start, COUNT(*) AS n, SUM(value) AS total, MAX(value) AS most
     FROM events GROUP BY window(ts, '1 hour', '1 minute'), key"""
 _SCHEMA = "ts timestamp, key bigint, value bigint"
@@ -265,12 +265,14 @@ def run(
     }
     for fragments, steps_alone in alone.items():
         say(f"kernel alone, {number(fragments)} open: {steps_alone}")
-    if parts == ("kernel",):
+    executors = _executors(work, say) if "executors" in parts else []
+    parts = tuple(part for part in parts if part != "executors")
+    if set(parts) <= {"kernel"}:
         return Report(
             title="weft bench state",
             machine=machine(),
             settings={"rows per step": options.step_rows, "steps": options.steps},
-            comparisons=tuple(_of_kernel(alone)),
+            comparisons=(*_of_kernel(alone), *executors),
         )
     spark = session("weft bench state")
     measured: dict[tuple[str, int], Steps] = {}
@@ -303,9 +305,16 @@ def run(
             "steps": options.steps,
             "warm-up steps": options.warm_steps,
         },
-        comparisons=(*_of_kernel(alone), *_comparisons(measured, options)),
+        comparisons=(*_of_kernel(alone), *executors, *_comparisons(measured, options)),
         measurements=tuple(s.measurement(options.step_rows) for s in measured.values()),
     )
+
+
+def _executors(work: Path | None, say: Say) -> list[Comparison]:
+    """What a second executor brings. It is measured first, since it has sessions of its own."""
+    from weft.bench.state.executors import ExecutorOptions, report_lines
+
+    return report_lines(ExecutorOptions(), work, say)
 
 
 def _of_kernel(alone: Mapping[int, KernelSteps]) -> Iterator[Comparison]:

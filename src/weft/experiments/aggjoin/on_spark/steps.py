@@ -16,10 +16,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import weft
+from weft.bench.measuring.arrivals import Arrivals
 from weft.bench.measuring.loom import register
 from weft.bench.measuring.measure import Measurement
 from weft.bench.measuring.scratch import fresh
-from weft.bench.network.arrivals import Arrivals
 from weft.optimizer.joinagg.plans import Plan
 from weft.workloads.aggjoin.queries import papers_query
 from weft.workloads.aggjoin.stored import store_stream
