@@ -144,8 +144,8 @@ def judged(
 
 
 _AT_ONCE = 6
-_INSTANTS = 5
-"""Different instants that are evaluated, again and again: entries of many more would be looked at in vain."""
+_INSTANTS = 20
+"""Different instants that are evaluated, again and again. The constants were fitted with as many."""
 _LEAST_TURNS = 3
 _LONG = 1.0
 """Seconds of a turn."""
