@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from itertools import chain
 from typing import Any
 
 from weft.errors import CheckpointError
 
 _MAPPING, _FLOAT = "dict", "float"
 _PARTS, _PART = "parts", "part"
+_PLAIN = frozenset({str, int, bool, type(None)})
+"""Types that JSON has; most of what a plan of many queries consists of is looked at by this alone."""
 _OWN_NAMES = frozenset({_MAPPING, _FLOAT, _PARTS, _PART})
 
 _class_by_name: dict[str, type] = {}
@@ -104,18 +107,22 @@ class _ByParts:
         reference = self._reference.get(id(value))
         if reference is not None:
             return reference
+        write = self.form
         form: Any
         if isinstance(value, (list, tuple)):
-            form = [self.form(item) for item in value]
+            form = [item if type(item) in _PLAIN else write(item) for item in value]
         elif isinstance(value, Mapping):
-            items = [[self.form(key), self.form(item)] for key, item in value.items()]
-            form = {"is": _MAPPING, "items": items}
+            form = {
+                "is": _MAPPING,
+                "items": [[write(key), write(item)] for key, item in value.items()],
+            }
         elif isinstance(value, float):
             return {"is": _FLOAT, "value": "nan"} if value != value else value
         else:
             form = {"is": _name_of(type(value))}
             for name in _stored_fields(type(value)):
-                form[name] = self.form(getattr(value, name))
+                item = getattr(value, name)
+                form[name] = item if type(item) in _PLAIN else write(item)
         if id(value) not in self._again:
             return form
         reference = self._reference[id(value)] = {"is": _PART, "n": len(self.parts)}
@@ -132,23 +139,22 @@ def _occurring_again(value: Any) -> set[int]:
         item = waiting.pop()
         if isinstance(item, (str, int, float)) or item is None:
             continue
-        if isinstance(item, Mapping):
-            waiting += item.keys()
-            waiting += item.values()
-            continue
-        is_sequence = isinstance(item, (list, tuple))
-        if is_sequence and not item:
-            continue
         if id(item) in seen:
             again.add(id(item))
             continue
-        seen.add(id(item))
-        waiting += item if is_sequence else _values_of(item)
+        inner: Iterable[Any]
+        if isinstance(item, Mapping):
+            inner = chain(item.keys(), item.values())
+        elif isinstance(item, (list, tuple)):
+            if not item:
+                continue
+            seen.add(id(item))
+            inner = item
+        else:
+            seen.add(id(item))
+            inner = (getattr(item, name) for name in _stored_fields(type(item)))
+        waiting += [value for value in inner if type(value) not in _PLAIN]
     return again
-
-
-def _values_of(item: Any) -> list[Any]:
-    return [getattr(item, name) for name in _stored_fields(type(item))]
 
 
 def _name_of(cls: type) -> str:
@@ -179,7 +185,7 @@ def decode(value: Any) -> Any:
 
 def _decoded(value: Any, parts: list[Any]) -> Any:
     if isinstance(value, list):
-        return tuple([_decoded(item, parts) for item in value])
+        return tuple([item if type(item) in _PLAIN else _decoded(item, parts) for item in value])
     if isinstance(value, dict):
         name = value["is"]
         if name == _PART:
@@ -193,7 +199,7 @@ def _decoded(value: Any, parts: list[Any]) -> Any:
             raise CheckpointError("UNKNOWN_STORED", name=name)
         return cls(
             **{
-                key: _decoded(item, parts) if isinstance(item, (dict, list)) else item
+                key: item if type(item) in _PLAIN else _decoded(item, parts)
                 for key, item in value.items()
                 if key != "is"
             }
