@@ -4,8 +4,9 @@ A class is written under a name that `register` gave it, never under its Python 
 be renamed or moved and old files are still read. `weft.algebra.stored` holds all these names.
 
 A value in which the same objects occur many times can be written *by parts* (`dumps_by_parts`): such an object is written
-once, in a list of parts, and its other places refer to it by number. Read back, they are one object again. A hundred
-thousand queries that consist of few different parts take a third of the text so, and what looks at parts by identity
+once, in a list of parts, and its other places refer to it by number. Read back, they are one object again. Many values
+of one class in a row are written field by field. A hundred
+thousand queries that consist of few different parts take a quarter of the text so, and what looks at parts by identity
 finds them shared after a restart, too.
 """
 
@@ -13,18 +14,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from weft.errors import CheckpointError
 
 _MAPPING, _FLOAT = "dict", "float"
-_PARTS, _PART = "parts", "part"
+_PARTS, _PART, _ROWS = "parts", "part", "rows"
 _PLAIN = frozenset({str, int, bool, type(None)})
 """Types that JSON has; most of what a plan of many queries consists of is looked at by this alone."""
-_OWN_NAMES = frozenset({_MAPPING, _FLOAT, _PARTS, _PART})
+_OWN_NAMES = frozenset({_MAPPING, _FLOAT, _PARTS, _PART, _ROWS})
+_FEWEST_ROWS = 8
 
 _class_by_name: dict[str, type] = {}
 _name_by_class: dict[type, str] = {}
@@ -110,7 +113,10 @@ class _ByParts:
         write = self.form
         form: Any
         if isinstance(value, (list, tuple)):
-            form = [item if type(item) in _PLAIN else write(item) for item in value]
+            if len(value) >= _FEWEST_ROWS and self._are_rows(value):
+                form = self._columns(value)
+            else:
+                form = [item if type(item) in _PLAIN else write(item) for item in value]
         elif isinstance(value, Mapping):
             form = {
                 "is": _MAPPING,
@@ -128,6 +134,24 @@ class _ByParts:
         reference = self._reference[id(value)] = {"is": _PART, "n": len(self.parts)}
         self.parts.append(form)
         return reference
+
+    def _are_rows(self, values: Sequence[Any]) -> bool:
+        """Whether all are of one class that is stored, and none of them occurs again."""
+        cls = type(values[0])
+        return (
+            cls in _name_by_class
+            and all(type(value) is cls for value in values)
+            and self._again.isdisjoint(map(id, values))
+        )
+
+    def _columns(self, values: Sequence[Any]) -> Any:
+        """Many values of one class field by field: the names of the fields are written once."""
+        write, cls = self.form, type(values[0])
+        columns = {
+            name: [item if type(item) in _PLAIN else write(item) for item in map(field, values)]
+            for name, field in ((name, attrgetter(name)) for name in _stored_fields(cls))
+        }
+        return {"is": _ROWS, "of": _name_of(cls), "columns": columns}
 
 
 def _occurring_again(value: Any) -> set[int]:
@@ -194,9 +218,9 @@ def _decoded(value: Any, parts: list[Any]) -> Any:
             return {_decoded(k, parts): _decoded(v, parts) for k, v in value["items"]}
         if name == _FLOAT:
             return float(value["value"])
-        cls = _class_by_name.get(name)
-        if cls is None:
-            raise CheckpointError("UNKNOWN_STORED", name=name)
+        if name == _ROWS:
+            return _decoded_rows(value, parts)
+        cls = _class_of(name)
         return cls(
             **{
                 key: item if type(item) in _PLAIN else _decoded(item, parts)
@@ -205,6 +229,19 @@ def _decoded(value: Any, parts: list[Any]) -> Any:
             }
         )
     return value
+
+
+def _decoded_rows(value: Any, parts: list[Any]) -> tuple[Any, ...]:
+    cls, names = _class_of(value["of"]), tuple(value["columns"])
+    columns = [_decoded(column, parts) for column in value["columns"].values()]
+    return tuple([cls(**dict(zip(names, row))) for row in zip(*columns, strict=True)])
+
+
+def _class_of(name: str) -> type:
+    cls = _class_by_name.get(name)
+    if cls is None:
+        raise CheckpointError("UNKNOWN_STORED", name=name)
+    return cls
 
 
 def dumps(value: Any) -> str:
