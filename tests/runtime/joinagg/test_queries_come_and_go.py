@@ -145,6 +145,35 @@ def test_a_new_sliding_window_does_not_count_folded_panes_of_a_landmark(
     check_from(run, new, 70, 130)
 
 
+@pytest.mark.parametrize("early", [EARLY, LATE])
+def test_the_first_landmark_on_a_running_stream_begins_in_one_place_for_all_plans(
+    tmp_path: Path, early: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statefiles, "MOST_FILES", 3)
+    query = joined("q@1", LANDMARK, LANDMARK)
+    run = opened(tmp_path)
+    for name in ("s0", "s1"):
+        run.publish(name, rows(1, 3, 5), 0)
+    run.early[query.id] = early
+    run.queries.append(query)
+    play(run, 7, 127)  # 7 is in the pane that had begun
+    wanted = expected(query, [[r for r in run.admitted(query, s) if r[0] >= 10] for s in (0, 1)])
+    shown = run.by_instant(query)
+    assert shown == {at: wanted[at] for at in INSTANTS if at < 127 and wanted[at]}
+
+
+def test_complete_from_is_the_first_instant_that_a_new_query_shows(tmp_path: Path) -> None:
+    old, new = joined("q@1", SLIDING, SLIDING), joined("r@2", SHORT, SHORT)
+    run = opened(tmp_path, (old, EARLY))
+    play(run, 0, 60)
+    run.early[new.id] = EARLY  # the same sets: what it needs is kept
+    run.queries.append(new)
+    play(run, 60, 90)
+    last = run.stepper.last
+    assert last is not None
+    assert last.engine["complete"][new.id] == min(run.by_instant(new)) == 70
+
+
 def test_a_query_that_overflows_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     good, bad = joined("q@1", SLIDING, SLIDING), joined("bad@2", SLIDING, SHORT)
     good = replace(good, aggregates=good.aggregates[:1], columns=good.columns[:-1])

@@ -265,8 +265,15 @@ class JoinAggEngine:
             begins = self._begins(uses, landmarks_of, *gone)
             if begins is None:
                 continue
+            for slot in landmarks_of:  # where panes are folded, this is an edge
+                landmarks_of[slot] = begins[int(slot)]
             first = _first(query, begins)
-            complete[query.id] = known.get(query.id, first) if first <= next_instant else first
+            if first <= next_instant:
+                # a new query does not show what the others have passed
+                shown_from = max(first, next_instant) if intent.watermark_before > 0 else first
+                complete[query.id] = known.get(query.id, shown_from)
+            else:
+                complete[query.id] = first
             ready.append(Ready(query, early, uses, tuple(begins), first))
         with work.timed("kernel"):
             found, failures, joined = evaluator.results(ready, before)
