@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -50,11 +49,10 @@ class Clock:
 
 
 @pytest.fixture(autouse=True)
-def no_beats(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_beats(monkeypatch: pytest.MonkeyPatch) -> None:
     """A holder is renewed only by its own checks, and who waits does so for a moment."""
     monkeypatch.setattr(LeaseObject, "_beat_on", lambda lease: None)
     monkeypatch.setattr(lease_object, "_let_go", set())
-    yield
 
 
 def lease(objects: Objects, clock: Clock) -> LeaseObject:

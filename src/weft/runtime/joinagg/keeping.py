@@ -58,7 +58,7 @@ Rewrite = Callable[[Sequence[Key], Sequence[Entry], Mapping[Key, int]], list[Ent
 """Given keys, files that hold something of them, and by key the time up to which it is gone: new files."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Keeping:
     """Decides what stays."""
 
@@ -75,11 +75,9 @@ class Keeping:
     """By source, the time up to which panes are folded."""
 
     def __post_init__(self) -> None:
-        horizons = self.inputs.horizons(self.watermark, horizons_of(self.last))
-        object.__setattr__(self, "horizons", horizons)
+        self.horizons = self.inputs.horizons(self.watermark, horizons_of(self.last))
         before = folded_until(self.last)
-        folded = {key: before[key] for key in self.inputs.sources if key in before}
-        object.__setattr__(self, "folded", folded)
+        self.folded = {key: before[key] for key in self.inputs.sources if key in before}
 
     def kept(self, consumed: Sequence[Entry]) -> Kept:
         live = self.last.live if self.last else {}
