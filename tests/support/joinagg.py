@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -105,6 +106,11 @@ def query_of(
         ),
         STEP,
     )
+
+
+def with_changes(query: AggregationJoin) -> AggregationJoin:
+    removed = OutputColumn("removed", "boolean", Ref("removed", "boolean"))
+    return replace(query, columns=(*query.columns, removed), changes=True)
 
 
 def lifted_rows(rows: list[Row], partials: list[Partial]) -> dict[str, pa.Array]:

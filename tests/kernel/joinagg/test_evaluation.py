@@ -180,6 +180,27 @@ def test_a_count_over_the_product_that_overflows_names_the_query_and_no_other() 
     assert raised.value.queries == (query.id,)
 
 
+def test_sums_and_counts_of_very_many_joined_rows_do_not_wrap_around() -> None:
+    query = query_of([SLIDING, SLIDING], [None, 0], ["count", "sum"], set())
+    partials = [tuple(entry.partials("t")) for entry in query.aggregates]
+    rows: list[Row] = [(1, 1, name, -1) for name in "abcdefgh"]
+    held = entries(rows, SLIDING, list(partials[1]))
+    one = entries([(1, 1, "x", 0)], SLIDING, [])
+
+    def result(copies: int) -> Any:
+        sides = [
+            Side(held, True, partials[1]),
+            Side(replace(one, counts=np.array([copies])), True, ()),
+        ]
+        (row,) = evaluated(query, sides, partials, np.array([10]), ansi=True).to_pylist()
+        return row["a0"], row["a1"]
+
+    for copies in (1 << 30, (1 << 31) - 1, 1 << 59):
+        assert result(copies) == (8 * copies, -8 * copies)
+    with pytest.raises(QueryFailure, match="too large"):
+        result(1 << 61)
+
+
 @pytest.mark.parametrize("on", ["a.sellerID = b.bidderID", "a.startPrice = b.amount"])
 def test_keys_of_different_types_that_are_equal_are_in_one_bucket(on: str) -> None:
     text = f"SELECT COUNT(*) AS n FROM Auction a [WINDOW 1 HOUR], Bid b [WINDOW 1 HOUR] WHERE {on}"

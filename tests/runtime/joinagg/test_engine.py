@@ -13,13 +13,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.joinagg import INSTANTS, STEP, Row, cases, expected, query_of, rounded, rows_of
+from tests.support.joinagg import (
+    INSTANTS,
+    STEP,
+    Row,
+    cases,
+    expected,
+    query_of,
+    rounded,
+    rows_of,
+    with_changes,
+)
 from tests.support.joinagg_engine import EngineRun
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
-from weft.algebra.query import OutputColumn
-from weft.algebra.scalar import Ref
 from weft.runtime.checkpoint.failpoints import FAILPOINTS, Crash, crashing
 from weft.runtime.settings import Kernel
 
@@ -125,11 +133,6 @@ def test_all_plans_equal_duckdb_whatever_comes_when(
                 assert run.by_instant(query) == wanted, early
 
         in_folder(check)
-
-
-def with_changes(query: AggregationJoin) -> AggregationJoin:
-    removed = OutputColumn("removed", "boolean", Ref("removed", "boolean"))
-    return replace(query, columns=(*query.columns, removed), changes=True)
 
 
 @given(scripted())

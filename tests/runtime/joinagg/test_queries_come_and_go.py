@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.joinagg import INSTANTS, Row, expected, query_of
+from tests.support.joinagg import INSTANTS, Row, expected, query_of, with_changes
 from tests.support.joinagg_engine import EngineRun
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
+from weft.algebra.scalar import Call, Literal, Ref
 from weft.runtime.checkpoint.failpoints import Crash, crashing
 from weft.runtime.joinagg import statefiles
 
@@ -127,6 +128,52 @@ def test_files_are_written_anew_and_old_panes_of_landmarks_folded(
     assert max(last.metrics["entries"].values()) < 60, "landmark panes are folded"
 
 
+@pytest.mark.parametrize(("early", "kernel"), [(EARLY, "driver"), (LATE, "lanes")])
+def test_a_new_sliding_window_does_not_count_folded_panes_of_a_landmark(
+    tmp_path: Path, early: tuple[bool, ...], kernel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # panes of 10 are folded at 40: one entry for all that ended by then
+    monkeypatch.setattr(statefiles, "MOST_FILES", 3)
+    old, new = joined("q@1", LANDMARK, LANDMARK), joined("r@2", SLIDING, SLIDING)
+    run = opened(tmp_path, (old, early), kernel=kernel)
+    play(run, 0, 50)
+    run.early[new.id] = early
+    run.queries.append(new)
+    run.restart()
+    play(run, 50, 130)
+    check_from(run, old, 10, 130)
+    check_from(run, new, 70, 130)
+
+
+@pytest.mark.parametrize("early", [EARLY, LATE])
+def test_the_first_landmark_on_a_running_stream_begins_in_one_place_for_all_plans(
+    tmp_path: Path, early: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statefiles, "MOST_FILES", 3)
+    query = joined("q@1", LANDMARK, LANDMARK)
+    run = opened(tmp_path)
+    for name in ("s0", "s1"):
+        run.publish(name, rows(1, 3, 5), 0)
+    run.early[query.id] = early
+    run.queries.append(query)
+    play(run, 7, 127)  # 7 is in the pane that had begun
+    wanted = expected(query, [[r for r in run.admitted(query, s) if r[0] >= 10] for s in (0, 1)])
+    shown = run.by_instant(query)
+    assert shown == {at: wanted[at] for at in INSTANTS if at < 127 and wanted[at]}
+
+
+def test_complete_from_is_the_first_instant_that_a_new_query_shows(tmp_path: Path) -> None:
+    old, new = joined("q@1", SLIDING, SLIDING), joined("r@2", SHORT, SHORT)
+    run = opened(tmp_path, (old, EARLY))
+    play(run, 0, 60)
+    run.early[new.id] = EARLY  # the same sets: what it needs is kept
+    run.queries.append(new)
+    play(run, 60, 90)
+    last = run.stepper.last
+    assert last is not None
+    assert last.engine["complete"][new.id] == min(run.by_instant(new)) == 70
+
+
 def test_a_query_that_overflows_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     good, bad = joined("q@1", SLIDING, SLIDING), joined("bad@2", SLIDING, SHORT)
     good = replace(good, aggregates=good.aggregates[:1], columns=good.columns[:-1])
@@ -210,6 +257,20 @@ def test_a_query_without_groups_has_a_row_at_every_instant_also_after_a_restart(
         run.restart()
     check_from(run, query, 10, END)
     assert run.by_instant(query)[END] == {(0, None): 1}
+
+
+def test_a_change_to_nothing_joined_is_shown_once_if_having_chooses_it(tmp_path: Path) -> None:
+    nothing = Call("=", (Ref("a0", "bigint"), Literal(0, "bigint")), "boolean")
+    query = with_changes(replace(joined("q@1", SHORT, SHORT, keys=()), having=nothing))
+    run = opened(tmp_path, (query, EARLY))
+    play(run, 0, 20)
+    for watermark in (30, 40, 60):
+        for name in ("s0", "s1"):
+            run.publish(name, [], watermark)
+        run.advance()
+    play(run, 60, 70)
+    shown = [(row["at"].microsecond, row["v0"], row["removed"]) for row in run.shown(query)]
+    assert shown == [(30, 0, False), (70, None, True)]
 
 
 @pytest.mark.parametrize("kernel", ["driver", "lanes"])

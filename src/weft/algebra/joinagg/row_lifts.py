@@ -82,6 +82,8 @@ def row_lift(aggregate: Aggregate, stream: StreamSchema | None) -> tuple[str, ..
     >>> from weft.algebra.scalar import Expression
     >>> row_lift(Aggregate("sum", (Expression("x", "int", ("x",)),), "bigint"), None)
     ('coalesce(cast(x AS bigint), 0L)', 'CASE WHEN (x) IS NOT NULL THEN 1L ELSE 0L END')
+    >>> row_lift(Aggregate("sum", (Expression("x", "decimal(30,29)"),), "decimal(38,29)"), None)[0]
+    "named_struct('sum', coalesce(cast(x AS decimal(38,29)), cast(0 AS decimal(38,29))), 'overflow', 0L)"
     """
     condition = None if aggregate.filter is None else aggregate.filter.sql
     if aggregate.function == "count":
@@ -111,7 +113,8 @@ def _summand(value: str, type_: SqlType) -> str:
     parameters = decimal_parameters(type_)
     if parameters:
         summed = decimal(parameters[0] + 10, parameters[1])
-        return f"named_struct('sum', coalesce(cast({value} AS {summed}), 0), 'overflow', 0L)"
+        zero = f"cast(0 AS {summed})"  # a plain 0 has ten digits before the point, at the cost of those behind it
+        return f"named_struct('sum', coalesce(cast({value} AS {summed}), {zero}), 'overflow', 0L)"
     if type_ == BIGINT:
         high, low = (
             f"coalesce(shiftright({value}, 32), 0L)",

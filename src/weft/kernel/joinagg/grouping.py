@@ -23,7 +23,7 @@ from weft.kernel.columns.sorting import ordered
 from weft.kernel.joinagg.contents.group_keys import GroupKeys
 from weft.kernel.joinagg.contents.held import Contents
 from weft.kernel.joinagg.join import Joined
-from weft.kernel.joinagg.scaling import counted, scaled
+from weft.kernel.joinagg.scaling import check_sums, counted, scaled
 
 Slot = int | None
 
@@ -171,4 +171,5 @@ class _Runs:
 
     def combined(self, partial: Partial, in_order: Stored) -> Stored:
         """The partial of every group, of what entries have in this order."""
+        check_sums(partial, in_order, self._low)
         return over_runs(partial, {partial.name: in_order}, self._low, self._high)

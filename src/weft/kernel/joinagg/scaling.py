@@ -3,8 +3,8 @@
 Counts, sums and moments multiply. Extremes and sketches of distinct values do not change. Sketches of
 quantiles have no such operation: an input with one is joined late.
 
-Preconditions: copies are positive. Sums of integers are wide (`add_wide`), so that overflow is judged on
-the final value; beyond 2^94 a product is refused here.
+Preconditions: copies are positive. Sums of BIGINT are wide (`add_wide`), so that overflow is judged on
+the final value; beyond 2^94 a product is refused here. Groups add products up, which must not wrap around unseen either (`check_sums`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _TWO_32 = 1 << 32
 _FEW = 1 << 31
 _MOST = 1 << 62
 """What a count of joined rows is below."""
+_LIMIT = float(1 << 63)
 
 
 def scaled(partial: Partial, stored: Stored, copies: Array) -> Stored:
@@ -59,7 +60,7 @@ def counted(counts: Array, copies: Array) -> Array:
     if largest * int(copies.max(initial=0)) >= _MOST:
         with np.errstate(over="ignore"):
             if (np.abs(counts.astype(np.float64)) * copies.astype(np.float64) >= _MOST).any():
-                raise QueryFailure("ARITHMETIC_OVERFLOW", "a count of joined rows is too large")
+                raise _too_large()
     product: Array = counts * copies
     return product
 
@@ -68,7 +69,9 @@ def _wide(stored: Stored, copies: Array) -> Stored:
     """High and low halves. The low ones carry first, so that few copies cannot overflow."""
     high, low = stored[0] + (stored[1] >> 32), stored[1] & (_TWO_32 - 1)
     if int(copies.max(initial=0)) < _FEW and int(np.abs(high).max(initial=0)) < _TWO_32:
-        return high * copies, low * copies
+        # Low halves carry again, so that many of them can be added up.
+        low = low * copies
+        return high * copies + (low >> 32), low & (_TWO_32 - 1)
     values = (high.astype(object) * _TWO_32 + low) * copies.astype(object)
     _check(values, 94)
     return (
@@ -93,4 +96,21 @@ def _decimal(stored: Stored, copies: Array) -> Stored:
 
 def _check(values: Array, bits: int) -> None:
     if any(abs(value) >> bits for value in values):
-        raise QueryFailure("ARITHMETIC_OVERFLOW", "a sum of joined rows is too large")
+        raise _too_large()
+
+
+def check_sums(partial: Partial, stored: Stored, low: Array) -> None:
+    """Raises if what is added up in runs, which begin at `low`, could wrap around."""
+    if partial.combine.name not in ("add", "add_wide", "add_decimal") or not len(low):
+        return
+    for values in stored:
+        largest = max(abs(int(values.max())), abs(int(values.min())))
+        if largest * len(values) >= _LIMIT:
+            sums = np.add.reduceat(np.abs(values.astype(np.float64)), low)
+            if (sums >= _LIMIT).any():
+                raise _too_large()
+
+
+def _too_large() -> QueryFailure:
+    message = "a count or a sum of joined rows is too large: more than 64 bits can hold"
+    return QueryFailure("ARITHMETIC_OVERFLOW", message)

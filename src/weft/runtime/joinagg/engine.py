@@ -41,7 +41,7 @@ from weft.runtime.joinagg.inputs import Inputs, Use
 from weft.runtime.joinagg.joins.joining import Kept as KeptEntries
 from weft.runtime.joinagg.joins.joining import Ready
 from weft.runtime.joinagg.joins.physical import DriverJoins, Joins
-from weft.runtime.joinagg.keeping import Keeping, Kept, Rewrite, horizons_of
+from weft.runtime.joinagg.keeping import Keeping, Kept, Rewrite, folded_until, horizons_of
 from weft.runtime.joinagg.lanes.choice import bytes_in_memory, use_lanes
 from weft.runtime.joinagg.lanes.computing import LaneJoins, Lanes
 from weft.runtime.joinagg.lanes.coverage import Coverage
@@ -244,7 +244,8 @@ class JoinAggEngine:
         ansi = intent.settings["ansi"].lower() == "true"
         since, now = intent.watermark_before, intent.watermark
         evaluator = Evaluator(work.spark, joins, since, now, ansi)
-        horizons, known = horizons_of(last), last.engine["complete"] if last else {}
+        gone = horizons_of(last), folded_until(last)
+        known = last.engine["complete"] if last else {}
         before = {
             query.id: replace(earlier.get(query.id, QueryResult()), rows=(), instants=0)
             for query in plan.queries
@@ -257,15 +258,22 @@ class JoinAggEngine:
             uses, early = inputs.uses[query.id], plan.early[query.id]
             landmarks_of = landmarks.get(query.id, {})
             if query.id in inputs.following:
-                following = self._begins(inputs.following[query.id], landmarks_of, horizons)
+                following = self._begins(inputs.following[query.id], landmarks_of, *gone)
                 if following is not None and _first(query, following) <= next_instant:
                     uses, early = inputs.following[query.id], plan.following[query.id]
                     switched.append(query.id)
-            begins = self._begins(uses, landmarks_of, horizons)
+            begins = self._begins(uses, landmarks_of, *gone)
             if begins is None:
                 continue
+            for slot in landmarks_of:  # where panes are folded, this is an edge
+                landmarks_of[slot] = begins[int(slot)]
             first = _first(query, begins)
-            complete[query.id] = known.get(query.id, first) if first <= next_instant else first
+            if first <= next_instant:
+                # a new query does not show what the others have passed
+                shown_from = max(first, next_instant) if intent.watermark_before > 0 else first
+                complete[query.id] = known.get(query.id, shown_from)
+            else:
+                complete[query.id] = first
             ready.append(Ready(query, early, uses, tuple(begins), first))
         with work.timed("kernel"):
             found, failures, joined = evaluator.results(ready, before)
@@ -368,6 +376,7 @@ class JoinAggEngine:
         uses: Sequence[Use | None],
         landmarks: Mapping[str, int],
         horizons: Mapping[Key, int],
+        folded: Mapping[Key, int],
     ) -> list[int] | None:
         """By input the event time from which on all of it is here; None if a stream does not serve it yet."""
         begins: list[int] = []
@@ -378,7 +387,10 @@ class JoinAggEngine:
             served = self._served(use)
             if served is None:
                 return None
-            gone = horizons.get(use.key, ALWAYS) // use.source.pane * use.source.pane
+            gone = horizons.get(use.key, ALWAYS)
+            if use.window.kind != "landmark":
+                gone = max(gone, folded.get(use.key, ALWAYS))
+            gone = gone // use.source.pane * use.source.pane
             begins.append(max(served, gone, landmarks.get(str(slot), ALWAYS)))
         return begins
 
@@ -408,6 +420,7 @@ class JoinAggEngine:
                 for name, stream in served.items()
             },
             "horizons": [[*key, end] for key, end in keeping.horizons.items()],
+            "folded": [[*key, end] for key, end in keeping.folded.items()],
             "landmarks": outcome.landmarks,
             "complete": dict(outcome.complete),
             "started": started,

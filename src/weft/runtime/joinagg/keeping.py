@@ -37,6 +37,13 @@ def horizons_of(last: Commit | None) -> dict[Key, int]:
     return {(kind, name): end for kind, name, end in (last.engine["horizons"] if last else ())}
 
 
+def folded_until(last: Commit | None) -> dict[Key, int]:
+    """By source, the time up to which panes are folded, after the last commit: only landmark windows can read these."""
+    return {
+        (kind, name): end for kind, name, end in (last.engine.get("folded", ()) if last else ())
+    }
+
+
 @dataclass(frozen=True)
 class Kept:
     """The live files after a step, those to be deleted, and what is left in memory."""
@@ -51,7 +58,7 @@ Rewrite = Callable[[Sequence[Key], Sequence[Entry], Mapping[Key, int]], list[Ent
 """Given keys, files that hold something of them, and by key the time up to which it is gone: new files."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Keeping:
     """Decides what stays."""
 
@@ -64,10 +71,13 @@ class Keeping:
     rewrite: Rewrite | None = None
     """Writes files anew elsewhere; None: here, from what is in memory."""
     horizons: Mapping[Key, int] = field(init=False)
+    folded: dict[Key, int] = field(init=False)
+    """By source, the time up to which panes are folded."""
 
     def __post_init__(self) -> None:
-        horizons = self.inputs.horizons(self.watermark, horizons_of(self.last))
-        object.__setattr__(self, "horizons", horizons)
+        self.horizons = self.inputs.horizons(self.watermark, horizons_of(self.last))
+        before = folded_until(self.last)
+        self.folded = {key: before[key] for key in self.inputs.sources if key in before}
 
     def kept(self, consumed: Sequence[Entry]) -> Kept:
         live = self.last.live if self.last else {}
@@ -103,6 +113,10 @@ class Keeping:
             for entry in entries
             if entry.get("relation") != relation and tuple(entry.get("source", ())) not in keys
         ]
+        for key in keys:
+            until = _folds_until(key, self.inputs, self.watermark)
+            if until is not None:
+                self.folded[key] = max(until, self.folded.get(key, ALWAYS))
         folded = dict(panes)
         if self.rewrite is not None:
             written = [entry for entry in entries if entry not in kept]
@@ -137,11 +151,16 @@ def folded_panes(
     landmarks_of: Mapping[str, Mapping[str, int]],
 ) -> Panes:
     """The panes of landmark windows that nobody tells apart any more, as one."""
-    uses, source = inputs.by_key[key], inputs.sources[key]
-    landmarks = [use for use in uses if use.window.kind == "landmark"]
-    if not landmarks:
+    until, source = _folds_until(key, inputs, watermark), inputs.sources[key]
+    if until is None:
         return panes
-    told_apart = [use.horizon(watermark) for use in uses if use not in landmarks]
-    until = min([watermark, *told_apart])
+    landmarks = [use for use in inputs.by_key[key] if use.window.kind == "landmark"]
     edges = [landmarks_of[use.query.id][str(use.slot)] for use in landmarks]
     return panes.folded(until, [ALWAYS, *edges], source.partials(inputs.stream(source)))
+
+
+def _folds_until(key: Key, inputs: Inputs, watermark: int) -> int | None:
+    """The time up to which the panes of a source are not told apart any more; None if no landmark window keeps them."""
+    uses = inputs.by_key[key]
+    told_apart = [use.horizon(watermark) for use in uses if use.window.kind != "landmark"]
+    return min([watermark, *told_apart]) if len(told_apart) < len(uses) else None

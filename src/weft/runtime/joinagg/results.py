@@ -160,11 +160,14 @@ class Evaluator:
 def _instants(
     query: AggregationJoin, sides: Sequence[Entries], due: Due, first: int, before: QueryResult
 ) -> Array:
+    if not query.keys and (not query.changes or query.having is not None):
+        # HAVING may choose the one row where nothing is joined.
+        return due.every(first)
     if query.changes:
         nothing_shown = before.last is None and not query.keys
         shown = nothing_shown or (before.last is not None and before.last.num_rows > 0)
         return due.changing(sides, first, shown=shown)
-    return due.filled(sides, first) if query.keys else due.every(first)
+    return due.filled(sides, first)
 
 
 def _labelled(query: AggregationJoin, rows: pa.Table) -> pa.Table:
