@@ -61,6 +61,27 @@ def test_what_occurs_again_is_written_once_and_is_one_object_again() -> None:
     assert codec.dumps(back) == codec.dumps(value)
 
 
+def test_many_values_of_a_class_are_written_field_by_field() -> None:
+    type_of = {"x": "bigint", "y": "string"}
+    listed = tuple(Field(name, type_of[name]) for name in "xyxxyyxyyx")
+    form = codec.encode_by_parts({"fields": listed})
+    ((_, rows),) = form["value"]["items"]
+    assert (
+        rows["is"] == "rows"
+        and rows["of"] == "field"
+        and rows["columns"]["name"] == [*"xyxxyyxyyx"]
+    )
+    assert codec.decode(form) == {"fields": listed}
+    mixed = (*listed, Window(60, 60, 0))
+    assert codec.decode(codec.encode_by_parts(mixed)) == mixed
+    twice = (*listed, listed[0])
+    back = codec.decode(codec.encode_by_parts(twice))
+    assert back == twice and back[0] is back[-1]
+    rows["of"] = "pattern"
+    with pytest.raises(weft.CheckpointError, match="UNKNOWN_STORED"):
+        codec.decode(form)
+
+
 def test_equal_values_that_are_other_objects_stay_apart() -> None:
     """1 and True are equal, and so are values that differ in them alone."""
     form = codec.encode_by_parts(((1, 2), (True, 2)))

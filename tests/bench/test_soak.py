@@ -97,7 +97,7 @@ def test_a_short_run_counts_everything_while_queries_come_and_go(
     assert len(samples) == len(said)
     assert samples[0].queries == len(few)
     assert min(last.python_mb, last.java_mb, last.java_live_mb, last.files) > 10
-    assert last.java_mb == pytest.approx(resident_mb(java_process()), rel=0.5)
+    assert last.java_mb == pytest.approx(resident_mb(java_process(spark)), rel=0.5)
 
 
 def test_the_report_has_a_verdict_for_everything_that_must_not_rise() -> None:

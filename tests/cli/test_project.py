@@ -83,6 +83,16 @@ def test_all_that_is_wrong_is_told_at_its_place(tmp_path: Path) -> None:
     assert "weft.yaml:10:1" in found[6] and "'colour' is not a key here" in found[6]
 
 
+def test_a_weight_of_a_lane_is_refused_at_its_own_place(tmp_path: Path) -> None:
+    (tmp_path / "weft.yaml").write_text(YAML + "settings:\n  lanes:\n    - 2\n    - 0\n    - 1\n")
+    with pytest.raises(InvalidProject) as caught:
+        load(tmp_path)
+    [problem] = caught.value.problems
+    lines = YAML.count("\n")
+    assert (problem.line, problem.column) == (lines + 4, 7)
+    assert "the weight of lane 2 cannot be 0" in problem.message
+
+
 def test_values_of_settings_and_the_trigger_are_checked_at_their_place(tmp_path: Path) -> None:
     yaml = YAML + "trigger: soon\nsettings:\n  sink_tries: 0\n  lanes: 2\n  keep: 1 month\n"
     trigger, tries, keep = problems(tmp_path, yaml)

@@ -96,7 +96,7 @@ def test_figures_are_json_and_can_be_drawn(experiments: list[Experiment]) -> Non
         "tab4": times(QUICK, experiments),
         "front": front(QUICK, experiments),
     }
-    assert {*data, "readings", "scale"} == set(FIGURES)
+    assert {*data, "lanes", "readings", "scale"} == set(FIGURES)
     for figure, found in data.items():
         drawn = FIGURES[figure].chart(json.loads(json.dumps(found)))
         assert drawn.to_dict()["title"]["text"] == found["title"]

@@ -80,3 +80,13 @@ def test_no_rows_and_no_keys() -> None:
 def test_keys_of_other_types_are_left_to_spark() -> None:
     assert not can_hash([pa.int64(), pa.decimal128(10, 2)])
     assert not can_hash([pa.binary()])
+
+
+def test_every_nan_and_zero_is_hashed_as_one() -> None:
+    """A division may give a NaN with its sign set, which Spark hashes as any other."""
+    for bits, numbers in (
+        (np.array([2047 << 52 | 1 << 51, 4095 << 52 | 1 << 51, 2047 << 52 | 1], np.uint64), "f8"),
+        (np.array([255 << 23 | 1 << 22, 511 << 23 | 1 << 22, 255 << 23 | 1], np.uint32), "f4"),
+    ):
+        assert len(set(hashes([pa.array(bits.view(numbers))]).tolist())) == 1
+    assert len(set(hashes([pa.array([0.0, -0.0])]).tolist())) == 1

@@ -132,6 +132,21 @@ def test_a_database_that_does_not_answer_ends_nothing_and_is_reported_once(
     assert catalog.find("b").change == second.change
 
 
+def test_a_status_that_is_written_late_holds_though_others_changed_the_catalog(
+    tmp_path: Path,
+) -> None:
+    """A quarantined query must not be active again for a tick."""
+    catalog, clock = Counting(tmp_path), Clock()
+    query = catalog.add_query("a", "SELECT 1")
+    live = LiveQueries(catalog, clock)
+    live.now()
+    catalog.failing = True
+    live.set_status(query.change, QUARANTINED, "it divides by zero")
+    Catalog(f"sqlite:///{tmp_path / 'catalog.db'}").add_query("b", "SELECT 1")
+    catalog.failing = False
+    assert [record.status for record in live.look()] == [QUARANTINED, ACTIVE]
+
+
 def test_a_database_that_never_answered_is_an_error(tmp_path: Path) -> None:
     catalog = Counting(tmp_path)
     catalog.failing = True

@@ -234,6 +234,19 @@ def test_a_plan_of_the_format_before_is_read(tmp_path: Path) -> None:
     assert len(now) < len(path.read_bytes())
 
 
+def test_a_plan_that_names_a_part_that_is_not_there_is_damaged(tmp_path: Path) -> None:
+    log = StreamLog(Storage(tmp_path), "s")
+    query = bound("SELECT v, count(*) AS n FROM s GROUP BY v, window(ts, '10 seconds')")
+    log.put_plan(share(3, STREAM, [query, replace(query, id="r@2")], {}))
+    path = tmp_path / "streams/s/plans/00000003.json"
+    _, _, data = path.read_bytes().partition(b"\n")
+    data = data.replace(b'"is":"part","n":0', b'"is":"part","n":999')
+    header = {"format": 4, "size": len(data), "checksum": zlib.crc32(data)}
+    path.write_bytes(json.dumps(header).encode() + b"\n" + data)
+    with pytest.raises(CheckpointError, match="DAMAGED"):
+        StreamLog(Storage(tmp_path), "s").plan(3)
+
+
 def test_what_queries_have_in_common_is_one_object_again(tmp_path: Path) -> None:
     query = bound("SELECT v, count(*) AS n FROM s WHERE v > 2 GROUP BY v, window(ts, '10 seconds')")
     queries = [replace(query, id=f"q@{number}") for number in range(3)]

@@ -243,6 +243,24 @@ def test_in_lanes_whose_number_changes(
     run(cases, turns, [True])
 
 
+@pytest.mark.parametrize("lanes", [False, True])
+def test_rows_before_1970_gaps_and_windows_that_end_at_the_watermark(lanes: bool) -> None:
+    """The watermark stops at ends of windows, jumps over an empty stretch, and goes on; rows come for the first
+    moment that is still open, and for the last one that is not."""
+    cases = [(Window(10, 5), None), (Window(7, 7, -3), ODD), (Window(40, 10), None)]
+    rows: list[list[Row]] = [
+        [(-61, "a", 1), (-60, None, 3), (-1, "b", None), (0, "a", 1), (9, "a", 5)],
+        [(9, "b", 1), (10, "a", 2), (4, None, 3), (5000, "a", 1), (-3000, "b", 1)],
+        [(4999, None, 1), (5000, "b", 3), (5001, "a", 1)],
+        [(5040, "a", 1), (5039, "a", 3)],
+    ]
+    turns = [
+        Turn(new, advance, queries, number + 1)
+        for number, (new, advance, queries) in enumerate(zip(rows, (10, 0, 5000, 40), (1, 3, 3, 3)))
+    ]
+    run(cases, [*turns, Turn([], 60, 3, 2)], [lanes])
+
+
 def test_every_unit_is_on_one_lane() -> None:
     queries = [query(0, Window(20, 5), None), query(1, Window(7, 3), ODD)]
     plan = next_plan(_NoPlans(), STREAM, queries, None)  # type: ignore[arg-type]

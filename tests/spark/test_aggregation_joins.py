@@ -158,7 +158,7 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
             statuses = [handle.status for handle in w.queries]
             assert statuses == ["quarantined", *["active"] * 5], often.detail
             assert "zero" in failing.detail.lower()
-            explained = str(w.explain())
+            explained = " ".join(str(w.explain()).split())
             shown, changed = rows_of(w, "often"), rows_of(w, "changes")
             printed = rows_of(w, "printed")
             columns = w.results("often").columns, w.results("changes").columns

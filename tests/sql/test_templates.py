@@ -168,3 +168,25 @@ def test_queries_of_one_template_consist_of_the_same_objects() -> None:
 )
 def test_texts_whose_constants_a_pattern_cannot_tell_have_no_template(sql: str) -> None:
     assert split(sql) is None
+
+
+@pytest.mark.parametrize("zero", ["0.0D", "0E0"])
+def test_a_zero_below_zero_is_another_constant(zero: str) -> None:
+    """The two are equal as numbers, and differ in what a column shows."""
+    templates = _templates()
+    sql = "SELECT channel, {} AS z, COUNT(*) AS n FROM events GROUP BY channel, window(ts, '1 minute')"
+    above, below = (_plain(sql.format(number)) for number in (zero, f"-{zero}"))
+    assert isinstance(above, Query) and isinstance(below, Query)
+    assert above.columns != below.columns
+    templates.learn(above)
+    assert templates.learn(below).columns is not templates.learn(above).columns
+
+
+def test_a_decimal_has_no_zero_below_zero() -> None:
+    """Spark promotes -0.0 to 0.0 where it meets a double."""
+    sql = (
+        "SELECT channel, AVG(small) * {} AS z FROM events GROUP BY channel, window(ts, '1 minute')"
+    )
+    below, above = (_plain(sql.format(number)) for number in ("-0.0", "0.0"))
+    assert isinstance(above, Query) and isinstance(below, Query)
+    assert "-0.0" not in repr(below.columns) and below.columns == above.columns

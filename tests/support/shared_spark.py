@@ -84,7 +84,11 @@ def _host(folder: Path, workers: int) -> None:
     from tests.support.quick import quick_session
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    own = {"spark.master": f"local[{workers}]", "spark.driver.memory": "4g"}
+    own = {
+        "spark.master": f"local[{workers}]",
+        "spark.default.parallelism": "2",  # as in a run without workers
+        "spark.driver.memory": "4g",
+    }
     spark = quick_session(folder / "warehouse", **own)
     java = spark.sparkContext._jvm
     assert java is not None

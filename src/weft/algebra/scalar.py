@@ -29,8 +29,18 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
+    """A constant. The two zeros of a double are different constants, though equal as numbers: a column may show them."""
+
     value: Value
     type: SqlType
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        same = self.type == other.type and self.value == other.value
+        if same and self.value == 0 and isinstance(self.value, float):
+            return str(self.value) == str(other.value)
+        return same
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from weft.algebra.nodes.reads import (
     can_match,
     nodes_of,
     nodes_read,
-    one_of_each,
     partials_read,
 )
 from weft.algebra.plan import Fragments, Node, SharedPlan
@@ -39,8 +38,14 @@ def broken_invariants(plan: SharedPlan) -> Iterator[str]:
     contents = {node.id: _Contents(node) for node in plan.nodes}
     nodes_of_alike: dict[tuple[object, ...], list[Node]] = {}
     ended: set[tuple[str, Window]] = set()
+    checked: set[tuple[object, ...]] = set()
+    each_by_itself = plan.has_member_nodes
     for query in plan.queries:
-        key = (*alike(query), query.id if plan.has_member_nodes else "")
+        key = (*alike(query), query.id if each_by_itself else "")
+        whole = (*key, id(query.window))
+        if whole in checked:
+            continue
+        checked.add(whole)
         if key not in nodes_of_alike:
             names = nodes_read(plan, query)
             nodes = [plan.node_by_id[name] for name in names if name in plan.node_by_id]
@@ -99,9 +104,12 @@ def _broken_below(node: Node, parent: Node) -> Iterator[str]:
 
 def _broken_groups(plan: SharedPlan) -> Iterator[str]:
     groups_of = Counter(name for group in plan.groups for name in group.queries)
-    can_match_alike = {alike(query): can_match(query) for query in one_of_each(plan.queries)}
+    can_match_alike: dict[tuple[int, ...], int] = {}
     for query in plan.queries:
-        if groups_of[query.id] != int(can_match_alike[alike(query)]):
+        key = alike(query)
+        if key not in can_match_alike:
+            can_match_alike[key] = int(can_match(query))
+        if groups_of[query.id] != can_match_alike[key]:
             yield f"query {query.id} is in {groups_of[query.id]} weave groups"
     for name in groups_of.keys() - plan.query_by_id.keys():
         yield f"a weave group has the unknown query {name}"

@@ -141,6 +141,8 @@ def check_settings(settings: Settings) -> None:
     }
     for name, (holds, detail) in meant.items():
         if not holds:
+            if name == "lanes":
+                _name_wrong_weight(lanes)
             value = getattr(settings, name)
             raise RunError("BAD_SETTING", name=name, value=value, detail=detail)
 
@@ -171,8 +173,26 @@ def _weights(value: object) -> bool:
     return (
         isinstance(value, (tuple, list))
         and 1 <= len(value) <= MOST_LANES
-        and all(_number(weight) and 1e-6 <= weight <= 1e6 for weight in value)
+        and all(map(_is_weight, value))
     )
+
+
+def _is_weight(value: object) -> bool:
+    return isinstance(value, (int, float)) and _number(value) and 1e-6 <= value <= 1e6
+
+
+def _name_wrong_weight(value: object) -> None:
+    """Refuse the first wrong one of not too many weights."""
+    weights = value if isinstance(value, (tuple, list)) and len(value) <= MOST_LANES else ()
+    for number, weight in enumerate(weights):
+        if not _is_weight(weight):
+            raise RunError(
+                "BAD_SETTING",
+                name=f"the weight of lane {number + 1}",
+                value=weight,
+                detail="weights in lanes are numbers from a millionth to a million",
+                position=number,
+            )
 
 
 def _whole(value: object, least: int) -> bool:

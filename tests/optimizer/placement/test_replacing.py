@@ -97,3 +97,21 @@ def test_a_changed_window_is_a_new_query(before: Placement) -> None:
 def test_numbers_that_do_not_fit_are_refused(before: Placement, kept: list[int]) -> None:
     with pytest.raises(PlacementError, match="different number"):
         replaced(before, before.workload, kept=kept)
+
+
+@pytest.mark.parametrize("weights", [[1e-18, 1, 1e18], [1, 1e-18], [1e18, 1e-18, 1e-18]])
+def test_queries_come_and_go_on_nodes_of_extreme_weights(weights: list[float]) -> None:
+    """Where all nodes are lost as well, the first query comes to nodes without any load."""
+    workload = WindowTable(("a", "b", "c"), np.array([4, 6, 9]), np.array([2, 3, 3])).workload()
+    before = balanced(Demand.of(workload, 1e9, weights))
+    for kept in (range(len(weights)), [-1] * len(weights)):
+        after = replaced(before, workload, kept=kept)
+        heaviest = weights.index(max(weights))
+        assert set(nodes_by_name(after.placement).values()) == {heaviest}
+
+
+def test_a_search_takes_any_seed() -> None:
+    workload = WindowTable(("a", "b", "c"), np.array([4, 6, 9]), np.array([2, 3, 3])).workload()
+    demand = Demand.of(workload, RATE, 2)
+    plans = [balanced(demand, seed).trees() for seed in (2**70 + 3, 2**70 + 3)]
+    assert plans[0] == plans[1]

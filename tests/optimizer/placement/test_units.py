@@ -104,6 +104,19 @@ def test_no_units_are_no_work() -> None:
     assert place_units([], 3).loads == (0.0, 0.0, 0.0)
 
 
+def test_loads_are_those_of_the_units_whatever_the_weights_are() -> None:
+    """A lane of a tiny weight has huge loads, and nothing may be left of them when its units have gone."""
+    costs, weights = (3.5, 2, 10, 1, 3.5, 10), (1, 1e-18, 1e18)
+    units = [Unit(f"{number % 2}", number, cost) for number, cost in enumerate(costs)]
+    before = {(unit.group, unit.bucket): 1 for unit in units}
+    for group_cost in (0, 5):
+        placed = place_units(units, weights, before=before, group_cost=group_cost, most_moves=20)
+        for lane, weight in enumerate(weights):
+            own = [units[position] for position in placed.units_of(lane)]
+            cost = sum(unit.cost for unit in own) + group_cost * len({unit.group for unit in own})
+            assert placed.loads[lane] == pytest.approx(cost / weight)
+
+
 @pytest.mark.parametrize(
     ("units", "lanes", "message"),
     [

@@ -66,7 +66,7 @@ class AggJoinOptions:
     """By which rates and windows of two-way and three-way points are multiplied in `choice`."""
     drawn: int = 60
     """Points that `fit` draws at random."""
-    rounds: int = 30
+    rounds: int = 80
     most_seconds: float = 0.4
     """A plan that has used up so many at a point is not run again."""
     uniting_rounds: int = 5

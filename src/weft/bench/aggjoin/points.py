@@ -4,7 +4,7 @@ Rates and windows of a point are multiplied by a factor, so that work is more th
 choice knows of a stream comes from a sample of its rows, as in a running weft, and not from the settings that made it.
 
 In each round all plans of a point take their turn, as do all points; the least of a plan's times, in processor time, counts. The order of plans is another one in every round:
-whoever comes first after another point finds caches without anything of its own. Every plan has a few turns at least, however long it takes.
+whoever comes first after another point finds caches without anything of its own. Every plan has a few turns at least, unless one of them takes seconds.
 """
 
 from __future__ import annotations
@@ -106,20 +106,21 @@ class JudgedPoint:
 class PointTimes:
     """The times of all plans of one point."""
 
-    def __init__(self, point: Point, rounds: int, most_seconds: float, seed: int) -> None:
+    def __init__(self, point: Point, most_seconds: float, seed: int) -> None:
         self.point, self._most = point, most_seconds
         self._random = random.Random(seed)
-        self._join = KernelJoin(point, rounds, seed)
+        self._join = KernelJoin(point, _INSTANTS, seed)
         self._chosen = choose_plan(load_of_point(point, seed), (None,) * len(point.inputs)).best
         self._seconds: dict[Plan, list[float]] = {plan: [] for plan in all_plans(len(point.inputs))}
 
     def round(self) -> None:
-        """Every plan evaluates the next instant, unless it has used up its seconds."""
+        """Every plan evaluates an instant, unless it has used up its seconds."""
         for plan in self._random.sample(list(self._seconds), len(self._seconds)):
             times = self._seconds[plan]
-            if len(times) < _LEAST_TURNS or sum(times) < self._most:
+            few = len(times) < _LEAST_TURNS and sum(times) < _LEAST_TURNS * _LONG
+            if few or sum(times) < self._most:
                 started = time.process_time()
-                self._join.at(len(times) + 1, plan)
+                self._join.at(len(times) % _INSTANTS + 1, plan)
                 times.append(time.process_time() - started)
 
     @property
@@ -134,8 +135,7 @@ def judged(
     """All points, measured in turns. Few of them are held at once, since their windows take memory."""
     for start in range(0, len(points), _AT_ONCE):
         running = [
-            PointTimes(point, rounds, most_seconds, seed)
-            for point in points[start : start + _AT_ONCE]
+            PointTimes(point, most_seconds, seed) for point in points[start : start + _AT_ONCE]
         ]
         for _ in range(rounds):
             for times in running:
@@ -144,4 +144,8 @@ def judged(
 
 
 _AT_ONCE = 6
+_INSTANTS = 20
+"""Different instants that are evaluated, again and again. The constants were fitted with as many."""
 _LEAST_TURNS = 3
+_LONG = 1.0
+"""Seconds of a turn."""

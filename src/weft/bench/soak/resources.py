@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -50,19 +49,10 @@ def resident_mb(process: int) -> float:
     raise ValueError(f"process {process} has no resident memory")
 
 
-def java_process() -> int:
-    """The Java process that this one started."""
-    for process in _below(os.getpid()):
-        if (_PROCESSES / str(process) / "comm").read_text().strip() == "java":
-            return process
-    raise RuntimeError("no Java process is running below this one")
-
-
-def _below(process: int) -> Iterator[int]:
-    for task in (_PROCESSES / str(process) / "task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield int(child)
-            yield from _below(int(child))
+def java_process(spark: SparkSession) -> int:
+    """The number of the Java process that has Spark."""
+    assert spark._jvm is not None
+    return int(spark._jvm.java.lang.ProcessHandle.current().pid())
 
 
 def python_objects() -> int:

@@ -141,7 +141,7 @@ class Soak:
             queries=len(w.queries),
             python_mb=resident_mb(os.getpid()),
             python_objects=python_objects(),
-            java_mb=resident_mb(java_process()),
+            java_mb=resident_mb(java_process(self.spark)),
             java_live_mb=java_live_mb(self.spark),
             files=files,
             result_files=results,

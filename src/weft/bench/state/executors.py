@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +45,8 @@ class ExecutorOptions:
     keys: int = 20_000
     """Open fragments in a minute of event time."""
     step_rows: int = 5_000
-    warm_steps: int = 2
-    steps: int = 4
+    warm_steps: int = 1
+    steps: int = 3
     turns: int = 2
     """How often each number of executors has its turn."""
     rounds: int = 5
@@ -150,7 +151,7 @@ def two_processes(options: ExecutorOptions, folder: Path) -> float:
     step = Step((RANGE - 1) * MINUTE, RANGE * MINUTE, ansi=False)
     new = stream.put(stream.newest(RANGE, options.step_rows))
     context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as first, context.Pool(1) as second:
+    with _one_thread(), context.Pool(1) as first, context.Pool(1) as second:
         pools = (first, second)
         alone: list[float] = []
         together: list[float] = []
@@ -167,6 +168,20 @@ def two_processes(options: ExecutorOptions, folder: Path) -> float:
             together.append(time.perf_counter() - started)
     # The first round starts the processes.
     return statistics.median(alone[1:]) / statistics.median(together[1:])
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes that are started inside have one thread of Arrow, as Spark gives them to tasks of an executor with one core."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
 
 
 def _lane(work: LaneWork, lane: int) -> int:

@@ -59,7 +59,9 @@ def check_values(value: Mapping[str, Any], located: Located) -> Iterator[Problem
         try:
             settings_of({name: setting})
         except RunError as error:
-            yield _problem(located, ["settings", name], error.message)
+            position = error.parameters.get("position")
+            inside = [] if position is None else [position]
+            yield _problem(located, ["settings", name, *inside], error.message)
 
 
 def _problem(located: Located, path: Iterable[str | int], detail: str) -> Problem:

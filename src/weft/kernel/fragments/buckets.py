@@ -63,13 +63,13 @@ def _hash(column: pa.Array, seed: Array) -> Array:
     if pa.types.is_float64(type_) or pa.types.is_int64(type_):
         numbers = _filled(column)
         if pa.types.is_float64(type_):
-            numbers = np.where(numbers == 0, 0.0, numbers).view(np.int64)
+            numbers = _one_of_each(numbers).view(np.int64)
         words = numbers.view(np.uint64)
         low, high = words.astype(np.uint32), (words >> np.uint64(32)).astype(np.uint32)
         return _mixed_in(_step(_step(seed, low), high), np.uint32(8))
     numbers = _filled(column)
     if pa.types.is_float32(type_):
-        numbers = np.where(numbers == 0, np.float32(0), numbers).view(np.int32)
+        numbers = _one_of_each(numbers).view(np.int32)
     return _mixed_in(_step(seed, numbers.astype(np.int32).view(np.uint32)), np.uint32(4))
 
 
@@ -79,6 +79,12 @@ def _filled(column: pa.Array) -> Array:
     zero = False if pa.types.is_boolean(column.type) else 0
     numbers: Array = pc.fill_null(column, zero).to_numpy(zero_copy_only=False)
     return numbers
+
+
+def _one_of_each(numbers: Array) -> Array:
+    """With one zero and one NaN, of the many that there are."""
+    numbers = np.where(numbers == 0, numbers.dtype.type(0), numbers)
+    return np.where(np.isnan(numbers), numbers.dtype.type(np.nan), numbers)
 
 
 def _strings(column: pa.Array, seed: Array) -> Array:

@@ -287,15 +287,16 @@ def _connected(predicates: PredicateSet, slot: int, joined_slots: Collection[int
     )
 
 
-def worth_uniting(fractions: Sequence[float], test: float = TEST) -> list[int]:
+def worth_uniting(fractions: Sequence[float], test: float | None = None) -> list[int]:
     """Which of several selections should join as one, by the fraction of all joined entries that each has: those that have
-    so much that one join and a test for each cost less than a join for each. None, if none do.
+    so much that one join and a test for each cost less than a join for each. None, if none do. `test` is what a test costs, if it is not TEST.
 
     >>> worth_uniting([0.9, 0.8, 0.01])
     [0, 1]
     >>> worth_uniting([0.1, 0.1, 0.1])
     []
     """
+    test = TEST if test is None else test
     large = [place for place, fraction in enumerate(fractions) if fraction > test]
     saved = sum(fractions[place] - test for place in large)
     return large if len(large) > 1 and saved > 1 else []

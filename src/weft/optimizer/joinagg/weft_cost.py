@@ -14,7 +14,7 @@ an entry of that input stands for several rows.
 
 Rows of a table cost nothing to bring; merging them is paid once for each step. The constants are microseconds on a core of the machine that
 weft was developed on; only their ratios matter. Those of the kernel (`KERNEL`) are fitted at points drawn at random (`weft bench aggjoin --only fit`);
-AGGREGATED, ROW and ENTRY are measured in whole steps by the same command.
+AGGREGATED is level 1's rate with a warm scan; ROW and ENTRY are estimates of what writing, reading and loading costs, to be compared with `weft bench aggjoin --only publish`.
 
 Time: O(m²) for a plan.
 """

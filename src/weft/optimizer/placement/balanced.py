@@ -45,6 +45,8 @@ _HOT, _COLD = 1e-3, 1e-5
 _ON_THE_WAY = (0.5, 0.8)
 _HOT_ITEMS = 0.25
 """With few items one of them is a larger share, and the search starts hotter: at this, divided by the items."""
+_SEEDS = 1 << 32
+"""The compiled loops know that many seeds; larger ones begin again."""
 _MOST_MERGED = 512
 """With more different edge sets wg-tn's matrix of pairs takes longer than the search."""
 
@@ -112,7 +114,7 @@ def annealed(demand: Demand, start: Placement, balance: float, seed: int, trials
         demand.rate,
         balance,
         POWER,
-        seed,
+        seed % _SEEDS,
         trials,
         max(_HOT, _HOT_ITEMS / demand.items),
         _COLD,

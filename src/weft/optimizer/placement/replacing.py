@@ -130,12 +130,16 @@ class _Places:
         self.trees = GrowingTrees(demand)
 
     def _sums(self, changes: Floats, nodes: Integers, loads: Floats) -> Floats:
-        """The sum if one node's cost changes, for each of several changes."""
-        scale = max(float(loads.max()), 1e-300)
+        """The sum if one node's cost changes, for each of several changes. The norm is relative to its largest load:
+        powers of loads that differ by many powers of ten would not be numbers."""
         weights = self._demand.weights
-        now = (loads / scale) ** POWER
-        then = ((loads[nodes] + changes / weights[nodes]) / scale) ** POWER
-        powers = np.maximum(now.sum() - now[nodes] + then, 0)
+        loads = np.maximum(loads, 0)
+        largest = float(loads.max()) or 1.0
+        now = (loads / largest) ** POWER
+        then = np.maximum(loads[nodes] + changes / weights[nodes], 0)
+        scale = np.maximum(then, largest)
+        others = np.maximum(now.sum() - now[nodes], 0) * (largest / scale) ** POWER
+        powers = others + (then / scale) ** POWER
         total = float(loads @ weights) + changes
         mean = (1 - self._balance) * total / weights.sum()
         return np.asarray(mean + self._balance * scale * powers ** (1 / POWER))

@@ -158,13 +158,15 @@ class _Lanes:
         self._members[lane, self._group[position]] += 1
         self.lane_of[position] = lane
 
-    def _take(self, position: int) -> int:
-        lane, group = int(self.lane_of[position]), self._group[position]
-        self._members[lane, group] -= 1
-        last = self._members[lane, group] == 0
-        self.loads[lane] -= (self.costs[position] + self._group_cost * last) / self._weights[lane]
+    def _take(self, position: int) -> None:
+        """Take a unit off its lane, whose load is summed up anew: a difference would leave a rest where
+        loads differ by many powers of ten."""
+        lane = int(self.lane_of[position])
+        self._members[lane, self._group[position]] -= 1
         self.lane_of[position] = -1
-        return lane
+        left = self.costs[self.lane_of == lane].sum()
+        left += self._group_cost * np.count_nonzero(self._members[lane])
+        self.loads[lane] = left / self._weights[lane]
 
     def improve(self, most_moves: int, tolerance: float) -> None:
         """Units leave the most loaded lane while that lowers the largest load of the lanes concerned."""

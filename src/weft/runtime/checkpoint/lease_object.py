@@ -7,7 +7,9 @@ holder that ended on this machine is known to have ended, and is not waited for.
 
 A holder writes commits only within `BEAT` seconds after a beat, else it beats first; a conditional put
 is given up after `PUT_SECONDS`, and one request more. These together are less than `LASTS`: so what a holder has
-begun ends before another one takes over. Clocks of machines are never compared.
+begun ends before another one takes over. Clocks of machines are never compared. A holder's own clock also counts
+while its machine sleeps: others do not sleep, and may have taken over. Who waits counts only the time awake, in
+which a holder beside it was awake, too.
 """
 
 from __future__ import annotations
@@ -35,11 +37,24 @@ _let_go: set[str] = set()
 """Holders of this process that have ended. Storage that did not answer may not have heard of it."""
 
 
+def lived_seconds() -> float:
+    """Seconds on a clock that nobody sets, and that counts while the machine sleeps, where there is one."""
+    boot_time = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
+
+
 class LeaseObject:
     """The right to write a checkpoint in object storage."""
 
-    def __init__(self, objects: Conditional, beat: float = BEAT, lasts: float = LASTS) -> None:
+    def __init__(
+        self,
+        objects: Conditional,
+        beat: float = BEAT,
+        lasts: float = LASTS,
+        clock: Callable[[], float] = lived_seconds,
+    ) -> None:
         self._objects, self._beat_seconds, self._lasts = objects, beat, lasts
+        self._clock = clock
         self._holder = uuid.uuid4().hex
         self._tag = ""
         self._beats = 0
@@ -58,8 +73,12 @@ class LeaseObject:
             stored = self._awaited(stored)
         before = body_of(stored[0]) if stored is not None else {"epoch": 0}
         self.epoch = int(before["epoch"]) + 1
-        began = time.monotonic()
-        tag = self._objects.put(LEASE, self._body(), stored[1] if stored is not None else None)
+        began = self._clock()
+        try:
+            tag = self._objects.put(LEASE, self._body(), stored[1] if stored is not None else None)
+        except WeftError:
+            _let_go.add(self._holder)  # it may have been written, though nobody holds it
+            raise
         if tag is None:
             raise RunError("ALREADY_RUNNING", owner=self.owner())
         self._tag, self._renewed = tag, began
@@ -84,7 +103,9 @@ class LeaseObject:
         """Refuse to go on if another owner has taken over. A lease that was not renewed lately is
         renewed now."""
         with self._lock:
-            if self._lost is None and time.monotonic() - self._renewed > self._beat_seconds:
+            if self._ended.is_set():  # a beat now would take back what was given
+                raise CheckpointError("LOST_LEASE", found=self._lost or self.epoch, ours=self.epoch)
+            if self._lost is None and self._clock() - self._renewed > self._beat_seconds:
                 self._renew()
             if self._lost is not None:
                 raise CheckpointError("LOST_LEASE", found=self._lost, ours=self.epoch)
@@ -114,7 +135,7 @@ class LeaseObject:
 
     def _renew(self) -> None:
         self._beats += 1
-        began = time.monotonic()
+        began = self._clock()
         tag = self._objects.put(LEASE, self._body(), self._tag)
         if tag is not None:
             self._tag, self._renewed = tag, began

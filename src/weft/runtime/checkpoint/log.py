@@ -305,5 +305,5 @@ def _read_plan(storage: Storage, path: str) -> Plan:
         return plan
     except FileNotFoundError as error:
         raise CheckpointError("DAMAGED", path=path, detail="it is missing") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise CheckpointError("DAMAGED", path=path, detail=str(error)) from error

@@ -80,7 +80,10 @@ def patience() -> float:
     """How many seconds storage that does not answer is asked again."""
     text = os.environ.get("WEFT_STORAGE_PATIENCE", "60")
     try:
-        return max(0.0, float(text))
+        seconds = float(text)
+        if not math.isfinite(seconds):
+            raise ValueError(f"{text} is not a number of seconds")
+        return max(0.0, seconds)
     except ValueError as error:
         detail = "give the environment variable a number of seconds"
         raise CheckpointError(

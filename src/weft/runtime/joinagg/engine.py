@@ -420,7 +420,7 @@ class JoinAggEngine:
                 for name, stream in served.items()
             },
             "horizons": [[*key, end] for key, end in keeping.horizons.items()],
-            "folded": [[*key, end] for key, end in kept.folded.items()],
+            "folded": [[*key, end] for key, end in keeping.folded.items()],
             "landmarks": outcome.landmarks,
             "complete": dict(outcome.complete),
             "started": started,

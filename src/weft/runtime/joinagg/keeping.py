@@ -6,7 +6,7 @@ one when their stream's files are written anew, so they grow with the keys and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -52,15 +52,13 @@ class Kept:
     retained: tuple[Entry, ...]
     dead: tuple[Entry, ...]
     panes: Mapping[Key, Panes]
-    folded: Mapping[Key, int]
-    """By source, the time up to which panes are folded."""
 
 
 Rewrite = Callable[[Sequence[Key], Sequence[Entry], Mapping[Key, int]], list[Entry]]
 """Given keys, files that hold something of them, and by key the time up to which it is gone: new files."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Keeping:
     """Decides what stays."""
 
@@ -73,10 +71,13 @@ class Keeping:
     rewrite: Rewrite | None = None
     """Writes files anew elsewhere; None: here, from what is in memory."""
     horizons: Mapping[Key, int] = field(init=False)
+    folded: dict[Key, int] = field(init=False)
+    """By source, the time up to which panes are folded."""
 
     def __post_init__(self) -> None:
-        horizons = self.inputs.horizons(self.watermark, horizons_of(self.last))
-        object.__setattr__(self, "horizons", horizons)
+        self.horizons = self.inputs.horizons(self.watermark, horizons_of(self.last))
+        before = folded_until(self.last)
+        self.folded = {key: before[key] for key in self.inputs.sources if key in before}
 
     def kept(self, consumed: Sequence[Entry]) -> Kept:
         live = self.last.live if self.last else {}
@@ -86,8 +87,7 @@ class Keeping:
         entries = statefiles.needed([*of_panes, *published], self.inputs, self.horizons)
         panes = {key: held.after(self.horizons[key]) for key, held in self.outcome.panes.items()}
         files = statefiles.StepFiles(self.log, f"{self.work.name}-{self.work.attempt}")
-        crowded = statefiles.crowded(entries)
-        for relation in crowded:
+        for relation in statefiles.crowded(entries):
             entries, panes = self._written_anew(files, relation, entries, panes)
         state = [entry for entry in entries if "relation" not in entry]
         state += self._results(files, old_state)
@@ -97,19 +97,7 @@ class Keeping:
             tuple(entry for entry in entries if "relation" in entry),
             tuple(entry for entry in old_state if entry["name"] not in names),
             panes,
-            self._folded(crowded),
         )
-
-    def _folded(self, crowded: Collection[str]) -> dict[Key, int]:
-        """By source, the time up to which panes are folded, after files of some streams were written anew."""
-        before, folded = folded_until(self.last), {}
-        for key, source in self.inputs.sources.items():
-            anew = source.relation in crowded
-            until = _folds_until(key, self.inputs, self.watermark) if anew else None
-            known = [end for end in (until, before.get(key)) if end is not None]
-            if known:
-                folded[key] = max(known)
-        return folded
 
     def _written_anew(
         self,
@@ -125,6 +113,10 @@ class Keeping:
             for entry in entries
             if entry.get("relation") != relation and tuple(entry.get("source", ())) not in keys
         ]
+        for key in keys:
+            until = _folds_until(key, self.inputs, self.watermark)
+            if until is not None:
+                self.folded[key] = max(until, self.folded.get(key, ALWAYS))
         folded = dict(panes)
         if self.rewrite is not None:
             written = [entry for entry in entries if entry not in kept]

@@ -71,6 +71,7 @@ class LiveQueries:
     def _read(self) -> Sequence[QueryRecord]:
         self._changed_here = False
         self._looked_at = self._clock()
+        self._write_statuses()  # before reading: what is read must not lack what is written then
         try:
             revision = self._catalog.revision()
             if self._known is None or revision != self._revision:
@@ -83,7 +84,6 @@ class LiveQueries:
             if self._known is None:
                 raise
             self._report(error)
-        self._write_statuses()
         self._known = self._with_unwritten(self._known)
         return self._known
 

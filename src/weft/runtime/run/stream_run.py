@@ -20,6 +20,7 @@ from weft.algebra.query import quote
 from weft.errors import RunError
 from weft.runtime.protocol.leader import Leader
 from weft.runtime.protocol.step import Halted, answering_spark
+from weft.runtime.run.idleness import Idleness
 
 _POLL_SECONDS = 0.05
 
@@ -39,6 +40,7 @@ class StreamRun:
         self._leader, self._frame, self._trigger = leader, frame, trigger
         self._columns_in_use, self._projected = columns_in_use, projected
         self._idle_seconds = idle_seconds
+        self._idleness = Idleness(leader.name)
         self._stopping = threading.Event()
         self._restarting = threading.Lock()
         """Held while one of Spark's queries is replaced by another."""
@@ -173,5 +175,5 @@ class StreamRun:
         if self._trigger.get("availableNow") or self._busy or not self._leader.flush_pending:
             return
         quiet = time.monotonic() - self._active_at > self._idle_seconds
-        if quiet and not query.status["isDataAvailable"]:
+        if quiet and self._idleness.since(query, self._active_at) and not self._busy:
             self._leader.flush(self._spark)

@@ -225,7 +225,8 @@ def _promoted_literal(literal: Literal, type_: SqlType) -> Literal | None:
     if isinstance(value, bool) or not is_numeric(literal.type):
         return None
     if type_ == DOUBLE:
-        return Literal(float(value), DOUBLE)
+        number = value if isinstance(value, float) else float(value) or 0.0
+        return Literal(number, DOUBLE)  # a decimal has no zero below zero
     if type_ in INTEGRAL and isinstance(value, int):
         return Literal(value, type_)
     parameters = decimal_parameters(type_)
