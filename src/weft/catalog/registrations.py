@@ -58,7 +58,7 @@ def live(connection: Connection) -> Iterable[tuple[Any, ...]]:
             return [(*row[:-1], bool(row[-1])) for row in rows]  # SQLite has no booleans
         except _failure(connection):
             pass
-    return connection.execute(_LIVE.order_by(queries.c.change)).tuples().all()
+    return connection.execute(_LIVE.order_by(queries.c.change)).all()
 
 
 def add(connection: Connection, row: Mapping[str, Any]) -> int:
