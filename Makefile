@@ -8,6 +8,8 @@ WEFT := $(VENV)/.weft-installed
 ARCHIVE := $(VENV)/.archive-made
 # One Spark session each; some work while others wait. WORKERS=0 runs all tests in one process.
 WORKERS ?= 4
+# The share of tests in tests/spark and tests/review that a run takes, drawn by its seed.
+SHARE ?= 0.5
 CODE := $(wildcard src tests experiments examples benchmarks)
 
 # Compiled modules are kept: tests start many processes, each of which would compile all of them again.
@@ -17,7 +19,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-versio
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test compiled lint format bench lock check-lock clean
+.PHONY: help setup java demo test test-all compiled lint format bench lock check-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,9 +48,12 @@ $(ARCHIVE): $(PACKAGES) | java $(WEFT)
 demo: setup ## run window queries on an auction stream and fraud patterns on transfers
 	$(BIN)/weft demo
 
-test: setup ## lint, then run all tests
+test: setup ## lint, then run the tests; half of those in tests/spark and tests/review, others in every run
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint compiled
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal --durations 25
+	WEFT_TEST_SHARE=$(SHARE) $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal --durations 25
+
+test-all: ## the same with all tests
+	@$(MAKE) --no-print-directory test SHARE=1
 
 # Assertions of tests, modules and numba's loops are compiled once, and not by all workers at the same
 # time. What fails here fails again in the tests, where it is told.

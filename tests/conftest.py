@@ -21,6 +21,10 @@ from tests.support import scratch, seeds, shared_spark
 #: Hypothesis keeps the examples that failed here, and tries them first in the next run.
 FAILED_EXAMPLES = Path(__file__).parents[1] / ".hypothesis" / "examples"
 
+TAKING_TURNS = ("tests/spark/", "tests/review/")
+"""Folders whose tests on Spark take turns if a run is to be short (`seeds.SHARE`). Crashes, kills, the
+command line, golden plans, clusters, object storage and Kafka are in every run."""
+
 FAILED = pytest.StashKey[bool]()
 """Whether the run failed: then its temporary files stay."""
 
@@ -87,12 +91,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(line)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that need Spark, so that `-m "not spark"` leaves them out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks the tests that need Spark, so that `-m "not spark"` leaves them out, and takes some of those
+    that take their turns."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if "spark" in fixtures or ("plain" in fixtures and not _is_recorded()):
             item.add_marker(pytest.mark.spark)
+    later = [item for item in items if _takes_turns(item) and not seeds.has_its_turn(item.nodeid)]
+    if later:
+        config.hook.pytest_deselected(items=later)
+        left_out = set(later)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _takes_turns(item: pytest.Item) -> bool:
+    return item.get_closest_marker("spark") is not None and item.nodeid.startswith(TAKING_TURNS)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 VARIABLE = "WEFT_TEST_SEED"
+SHARE = "WEFT_TEST_SHARE"
+"""The variable with the share of tests that are run, of those that take their turns."""
 
 
 def run_seed() -> int:
@@ -24,6 +26,12 @@ def run_seed() -> int:
 def some(name: str, options: Sequence[T], count: int) -> list[T]:
     """Some of a test's parameters: others in every run, for a run on Spark takes seconds."""
     return chance_for(name).sample(options, count)
+
+
+def has_its_turn(name: str) -> bool:
+    """Whether a test that costs seconds of Spark is run this time: all of them are, unless a run is to be
+    short, and then others in every run."""
+    return chance_for(f"turn {name}").random() < float(os.environ.get(SHARE) or 1)
 
 
 def chance_for(name: str) -> random.Random:
