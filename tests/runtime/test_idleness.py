@@ -70,7 +70,9 @@ def test_an_answer_of_one_query_says_nothing_of_the_next(source: Source) -> None
     idleness, moment = Idleness("s"), time.monotonic()
     idleness.since(source.query, moment)
     answered(idleness, source)
-    assert not idleness.since(Source().query, moment)
+    other = Source()
+    assert not idleness.since(other.query, moment)
+    answered(idleness, other)
 
 
 def test_a_query_that_failed_is_not_idle(source: Source) -> None:

@@ -270,7 +270,7 @@ class Story:
         self._step(100 * SECOND)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.data(), st.sampled_from([2, 64]))
 def test_filters_joins_and_unions(data: st.DataObject, most_files: int) -> None:
     texts = [Joining(numbered(data.draw(any_specs(f"q{n}")), n)) for n in range(5)]
@@ -286,7 +286,7 @@ def test_filters_joins_and_unions(data: st.DataObject, most_files: int) -> None:
         story.tell(deltas)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.data(), st.lists(waiting_texts(), min_size=6, max_size=6), contents())
 def test_exists_and_except(
     data: st.DataObject, closings: list[Closing], tables: dict[str, pa.Table]
