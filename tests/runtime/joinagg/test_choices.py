@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.support.joinagg import query_of
 from tests.support.joinagg_engine import schema
@@ -22,6 +23,7 @@ from weft.runtime.joinagg.inputs import Inputs
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 from weft.stats.estimate import Estimate
+from weft.stats.sample import JointSample
 
 SECOND = 1_000_000
 HOUR = InputWindow("sliding", 3600 * SECOND)
@@ -31,11 +33,20 @@ def joined(*windows: InputWindow) -> AggregationJoin:
     return replace(query_of(list(windows), [None], ["count"], {0}), step=60 * SECOND)
 
 
-def choices(folder: Path, rates: dict[str, float], early: Any = "auto") -> Choices:
+def choices(
+    folder: Path, rates: dict[str, float], early: Any = "auto", sampled: int | None = 100
+) -> Choices:
+    """Streams with measured rates, and a sample in which each key has so many values; None: without a sample."""
+
     def statistics(stream: str) -> StreamStatistics:
         if stream not in rates:
             return StreamStatistics.unknown()
-        return StreamStatistics(rate=Estimate(rates[stream], "measured", 1000))
+        rate = Estimate(rates[stream], "measured", 1000)
+        if sampled is None:
+            return StreamStatistics(rate=rate)
+        values = np.random.default_rng(1).integers(0, sampled, (2, 10_000)).astype(np.uint32)
+        columns = {name: values[place] for place, name in enumerate(("`j`", "`g`"))}
+        return StreamStatistics(rate=rate, sample=JointSample().then(columns))
 
     return Choices(Storage(str(folder)), Settings(early=early), statistics, "@aggjoin")
 
@@ -53,10 +64,23 @@ def test_many_rows_of_few_keys_are_aggregated_early_and_few_rows_are_not(tmp_pat
     assert plans.plans(joined(HOUR, HOUR)) == ((True, False), None)
 
 
-def test_without_statistics_inputs_are_early(tmp_path: Path) -> None:
-    """Keys are assumed to be as many as there may be, so that a set looks as large as the rows."""
-    minute = InputWindow("sliding", 60 * SECOND)
-    assert choices(tmp_path, {}).plans(joined(minute, minute)) == ((True, True), None)
+@pytest.mark.parametrize("rates", [{}, {"s0": 5000.0, "s1": 5000.0}], ids=["nothing", "rates"])
+def test_without_statistics_inputs_are_early(tmp_path: Path, rates: dict[str, float]) -> None:
+    """Keys are assumed to be as many as there may be, so that a set looks as large as the rows and scaling its aggregates dearer than not."""
+    short = InputWindow("sliding", 10 * SECOND)
+    query = query_of([short, short], [0, 1], ["sum", "avg"], {0, 1})
+    for place, every in enumerate((1, 5, 10)):
+        asked = replace(query, id=f"q@{place}", step=every * SECOND)
+        plans = choices(tmp_path, rates, sampled=None)
+        assert plans.plans(asked) == ((True, True), None)
+        assert not plans.reconsider(asked), "what is assumed is no reason to switch"
+
+
+def test_keys_that_are_as_many_as_the_rows_make_inputs_late(tmp_path: Path) -> None:
+    short = InputWindow("sliding", 10 * SECOND)
+    query = replace(query_of([short, short], [0, 1], ["sum", "avg"], {0, 1}), step=5 * SECOND)
+    rates = {"s0": 100.0, "s1": 100.0}
+    assert choices(tmp_path, rates, sampled=10**9).plans(query) == ((False, False), None)
 
 
 def test_what_may_raise_or_has_sketches_is_early_and_quantiles_make_the_others_late() -> None:

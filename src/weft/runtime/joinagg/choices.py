@@ -69,10 +69,11 @@ class Choices:
     def reconsider(self, query: AggregationJoin) -> bool:
         """Begin to switch if another plan costs clearly less by now; whether the query switches."""
         plan, following = self.plans(query)
-        if self.forced or following is not None or not self._measured(query):
+        if self.forced or following is not None or not self._rates_measured(query):
             return False
         load = load_of(query, self._statistics)
-        best = choose_plan(load, _without_landmarks(query, plan)).best
+        fixed = self._early_if_unknown(query, _without_landmarks(query, plan))
+        best = choose_plan(load, fixed).best
         if best.plan == plan or best.cost >= _WORTH_IT * weft_cost(load, plan):
             return False
         with self._lock:
@@ -94,9 +95,26 @@ class Choices:
         """Forget which sets are published for early inputs other than these."""
         self.serving.keep(needed)
 
-    def _measured(self, query: AggregationJoin) -> bool:
+    def _rates_measured(self, query: AggregationJoin) -> bool:
         streams = {entry.relation for entry in query.inputs if entry.window is not None}
         return all(self._statistics(name).rate.source != "assumed" for name in streams)
+
+    def _early_if_unknown(self, query: AggregationJoin, fixed: Fixed) -> Fixed:
+        """What is fixed, and early all inputs of whose rows or groups nothing is known. A set is never larger than the rows, so an
+        early plan takes at most two or three times as long as a late one, while a late plan may take hundreds of times as long as
+        an early one."""
+        return tuple(
+            True if must is None and self._unknown(query, slot) else must
+            for slot, must in enumerate(fixed)
+        )
+
+    def _unknown(self, query: AggregationJoin, slot: int) -> bool:
+        entry = query.inputs[slot]
+        if entry.window is None:
+            return False
+        stream = self._statistics(entry.relation)
+        keys = [attribute.value.sql for attribute in source_of(query, slot).attributes]
+        return "assumed" in (stream.rate.source, stream.estimate(keys, 1.0).source)
 
     def _put(self, query: AggregationJoin, plans: Switching) -> None:
         chosen = self._known()
@@ -117,19 +135,11 @@ class Choices:
         wanted, fixed = self._settings.early, fixed_inputs(query)
         assert fixed is not None, "registration refuses queries without a plan"
         if wanted == "auto":
-            return self._cheapest(query, fixed)
+            known = self._early_if_unknown(query, fixed)
+            return choose_plan(load_of(query, self._statistics), known).best.plan
         inputs = len(query.inputs)
         bits = (wanted == "all",) * inputs if isinstance(wanted, str) else tuple(wanted)
         return nearest((bits + (True,) * inputs)[:inputs], fixed)
-
-    def _cheapest(self, query: AggregationJoin, fixed: Fixed) -> Plan:
-        """By what is known the cheapest plan. While groups are assumed, as many as there may be, all inputs are early unless that clearly costs
-        more: a set is never larger than the rows, and may be much smaller."""
-        load = load_of(query, self._statistics)
-        best, early = choose_plan(load, fixed).best, nearest((True,) * len(fixed), fixed)
-        if self._measured(query) or best.cost < _WORTH_IT * weft_cost(load, early):
-            return best.plan
-        return early
 
     def priced(self, query: AggregationJoin) -> Choice:
         """All plans of a query, with what they cost by what is known now."""
