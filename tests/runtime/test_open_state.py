@@ -279,6 +279,16 @@ def test_every_unit_is_on_one_lane() -> None:
         assert len(placement.costs) == lanes
 
 
+@pytest.mark.parametrize("weights", [(1, 1), (2, 1, 1), (1,) * 7])
+def test_the_buckets_of_a_lane_are_neighbours(weights: tuple[float, ...]) -> None:
+    """So that it need not read the row groups of other lanes."""
+    queries = [query(0, Window(20, 5), None), query(1, Window(7, 3), ODD)]
+    plan = next_plan(_NoPlans(), STREAM, queries, None)  # type: ignore[arg-type]
+    for shares in placed(compile_program(plan), weights).shares:
+        for share in shares:
+            assert share.buckets == tuple(range(share.buckets[0], share.buckets[-1] + 1))
+
+
 def test_a_lane_of_twice_the_weight_has_twice_the_work() -> None:
     queries = [query(0, Window(20, 5), None), query(1, Window(7, 3), ODD)]
     plan = next_plan(_NoPlans(), STREAM, queries, None)  # type: ignore[arg-type]

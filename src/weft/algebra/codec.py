@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import chain
 from operator import attrgetter
@@ -32,6 +32,7 @@ _FEWEST_ROWS = 8
 _class_by_name: dict[str, type] = {}
 _name_by_class: dict[type, str] = {}
 _fields_by_class: dict[type, tuple[str, ...]] = {}
+_getter_by_class: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 
 
 def register(name: str, cls: type) -> None:
@@ -126,8 +127,7 @@ class _ByParts:
             return {"is": _FLOAT, "value": "nan"} if value != value else value
         else:
             form = {"is": _name_of(type(value))}
-            for name in _stored_fields(type(value)):
-                item = getattr(value, name)
+            for name, item in zip(_stored_fields(type(value)), _values_of(value)):
                 form[name] = item if type(item) in _PLAIN else write(item)
         if id(value) not in self._again:
             return form
@@ -176,7 +176,7 @@ def _occurring_again(value: Any) -> set[int]:
             inner = item
         else:
             seen.add(id(item))
-            inner = (getattr(item, name) for name in _stored_fields(type(item)))
+            inner = _values_of(item)
         waiting += [value for value in inner if type(value) not in _PLAIN]
     return again
 
@@ -195,6 +195,20 @@ def _stored_fields(cls: type) -> tuple[str, ...]:
         names = tuple(field.name for field in fields(cls) if field.init)
         _fields_by_class[cls] = names
     return names
+
+
+def _values_of(value: Any) -> tuple[Any, ...]:
+    """The values of the stored fields, in their order."""
+    cls = type(value)
+    getter = _getter_by_class.get(cls)
+    if getter is None:
+        names = _stored_fields(cls)
+        # attrgetter gives a tuple only for several names
+        getter = (
+            attrgetter(*names) if len(names) > 1 else lambda v: tuple(getattr(v, n) for n in names)
+        )
+        _getter_by_class[cls] = getter
+    return getter(value)
 
 
 def decode(value: Any) -> Any:

@@ -131,7 +131,8 @@ def share(
     asked = weaving.sharing.passes
     blank = replace(weaving.sharing, passes=())
     plan = SharedPlan(version, stream, tuple(queries), (), (), complete_from, retired, blank)
-    plan = _checked(drawn(plan, indexed=False), "draft")
+    plan = drawn(plan, indexed=False)
+    made = [("draft", plan)]
     for transform in (transform for transform in passes if transform.__name__ in asked):
         name, before = transform.__name__, plan
         started = time.perf_counter()
@@ -144,12 +145,16 @@ def share(
         ran = tuple(name for name in asked if name in done)
         plan = replace(plan, sharing=replace(plan.sharing, passes=ran))
         if run.changed:
-            plan = _checked(plan, name)
+            made.append((name, plan))
+    if next(broken_invariants(plan), None) is not None:
+        raise _first_broken(made)
     return plan
 
 
-def _checked(plan: SharedPlan, pass_name: str) -> SharedPlan:
-    problem = next(broken_invariants(plan), None)
-    if problem is not None:
-        raise RunError("BROKEN_PLAN", stream=plan.stream.name, name=pass_name, detail=problem)
-    return plan
+def _first_broken(made: Sequence[tuple[str, SharedPlan]]) -> RunError:
+    """Which pass broke a plan, as an error. The last plan is broken; those before it need not be."""
+    for name, plan in made:
+        problem = next(broken_invariants(plan), None)
+        if problem is not None:
+            return RunError("BROKEN_PLAN", stream=plan.stream.name, name=name, detail=problem)
+    raise AssertionError("no plan is broken")

@@ -42,10 +42,10 @@ EXECUTORS = (1, 2)
 class ExecutorOptions:
     """How much is run."""
 
-    keys: int = 20_000
+    keys: int = 50_000
     """Open fragments in a minute of event time."""
     step_rows: int = 5_000
-    warm_steps: int = 1
+    warm_steps: int = 3
     steps: int = 3
     turns: int = 2
     """How often each number of executors has its turn."""

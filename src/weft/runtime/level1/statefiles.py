@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.nodes.implied import carried
-from weft.algebra.plan import Node
+from weft.algebra.plan import Node, SharedPlan
 from weft.kernel.fragments.derive import Parent
 from weft.kernel.fragments.state import (
     BUCKET,
@@ -34,7 +34,7 @@ from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.level1.combining import combine_sql
 from weft.runtime.level1.fragments import BUCKETS
-from weft.runtime.level1.tiles import ALL_TIMES, Extract, StateFile, write_tiles
+from weft.runtime.level1.tiles import ALL_TIMES, GROUP_ROWS, Extract, StateFile, write_tiles
 
 MOST_FILES = 32
 """How many files of about the same size a node and version may have before they are compacted."""
@@ -42,21 +42,28 @@ _MERGED_HERE = 500_000
 """Up to this many fragments are compacted by the kernel."""
 _FILE_ROWS = 1_000_000
 """How many fragments Spark writes into one file when it compacts, so that files expire one by one."""
-_GROUP_BYTES = 1 << 20
-"""The size of a row group that Spark writes."""
+_BLOCKS = 8
+"""How many blocks of time the shortest window has in a file that Spark writes."""
 
 
 def write(frame: DataFrame, log: StreamLog, folder: str, node: Node, version: int) -> list[Entry]:
-    """Write fragments from Spark tasks, in the order of time, and describe the files."""
+    """Write fragments from Spark tasks, in tiles, and describe the files."""
     target = f"{log.folder('state')}/{folder}"
-    writer = frame.sortWithinPartitions(FRAGMENT_END).write.mode("errorifexists")
-    writer = writer.option("parquet.block.size", _GROUP_BYTES)
+    block = F.expr(f"{FRAGMENT_END} div {block_length(log.plan(version))}L")
+    writer = frame.sortWithinPartitions(block, BUCKET, FRAGMENT_END).write.mode("errorifexists")
+    writer = writer.option("parquet.block.row.count.limit", GROUP_ROWS)
     writer.parquet(log.storage.spark_path(target))
     return [
         entry
         for name in _data_files(log, target)
         if (entry := describe(log, name, node.id, version))["rows"]
     ]
+
+
+def block_length(plan: SharedPlan) -> int:
+    """The span of time whose fragments Spark writes in the order of buckets. Reading the span of a due window reads at most so much
+    time too much at either end."""
+    return max(min((query.window.range for query in plan.queries), default=1) // _BLOCKS, 1)
 
 
 def describe(log: StreamLog, name: str, node: str, version: int) -> Entry:

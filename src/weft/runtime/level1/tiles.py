@@ -3,7 +3,7 @@ reading the rest.
 
 A file is in the order of time by blocks of rows, inside a block in the order of buckets, and its row groups
 are small. So a row group has a narrow span of fragment ends and a narrow range of buckets, and its
-statistics tell both. A file that Spark wrote is in the order of time only. Any order gives the same rows:
+statistics tell both. In a file that Spark wrote, blocks are of equal time instead (`statefiles.block_length`). Any order gives the same rows:
 what statistics do not exclude is read and filtered.
 """
 

@@ -185,8 +185,8 @@ class _Lane:
                 share = len(buckets) / BUCKETS
                 needed += round(rows * share * bytes_in_memory(self._log, file.entry))
         count = min(max(-(-needed // self._work.cap_bytes), 1), len(buckets))
-        for part in range(count):
-            yield _marked(buckets[part::count])
+        for portion in np.array_split(np.array(buckets), count):
+            yield _marked(portion.tolist())
 
     def _woven(
         self,

@@ -1,7 +1,8 @@
 """Which lane computes what.
 
 A unit of work is one group of the program and one key bucket, with its predicted cost in seconds of work per second
-of event time. `optimizer.placement.units` gives every unit a lane, so that costs are in proportion to the lanes' weights. Any placement gives the same results, and files
+of event time. `optimizer.placement.units` gives every unit a lane, so that costs are in proportion to the lanes' weights. The buckets of a group cost
+the same, so a lane's buckets are neighbours: it then reads few row groups of state files that others read, too (`level1/tiles`). Any placement gives the same results, and files
 know nothing of it, so it may change from step to step, with the number of lanes.
 """
 
@@ -39,9 +40,13 @@ def placed(program: Program, weights: Sequence[float]) -> Placement:
     """The placement of all units of a program on lanes of these weights."""
     units = units_of(program, calibrated())
     placement = place_units(units, weights)
-    buckets: list[dict[int, list[int]]] = [{} for _ in weights]
+    lanes_of: dict[int, list[int]] = {}
     for unit, lane in zip(units, placement.lane_of, strict=True):
-        buckets[lane].setdefault(int(unit.group), []).append(unit.bucket)
+        lanes_of.setdefault(int(unit.group), []).append(lane)
+    buckets: list[dict[int, list[int]]] = [{} for _ in weights]
+    for group, lanes in lanes_of.items():
+        for bucket, lane in enumerate(sorted(lanes)):
+            buckets[lane].setdefault(group, []).append(bucket)
     costs = (load * weight for load, weight in zip(placement.loads, weights, strict=True))
     return Placement(tuple(weights), tuple(map(_shares, buckets)), tuple(costs))
 
