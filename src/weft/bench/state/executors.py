@@ -42,7 +42,7 @@ EXECUTORS = (1, 2)
 class ExecutorOptions:
     """How much is run."""
 
-    keys: int = 50_000
+    keys: int = 100_000
     """Open fragments in a minute of event time."""
     step_rows: int = 5_000
     warm_steps: int = 3
@@ -61,6 +61,7 @@ class ExecutorOptions:
             step_rows=self.step_rows,
             warm_steps=self.warm_steps,
             steps=self.steps,
+            leads=2,
         )
 
 
