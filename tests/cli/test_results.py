@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.support import PER_MINUTE, YAML, project, weft
+from tests.support.input_files import put_file
 
 from weft.catalog.store import Catalog
 from weft.cli.project.folder import load
@@ -36,9 +35,7 @@ def put_bids(folder: Path, number: int) -> None:
     """One file: a bid on auctions 0, 1 and 2 in the minute of its number."""
     times = [START + timedelta(minutes=number)] * 3
     rows = {"auction": [0, 1, 2], "price": [number] * 3, "ts": times}
-    path = folder / "data" / f"{number:05d}.parquet"
-    pq.write_table(pa.table(rows), path)
-    os.utime(path, (START.timestamp() + number,) * 2)
+    put_file(pa.table(rows), folder / "data", number)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from tests.cli.support import (
 
 from weft.cli.run.progress import Lines, LiveTable
 from weft.cli.run.running import end_at_once, follow
-from weft.cli.run.stopping import ENDED_AT_ONCE, ENDING, stop_signal
+from weft.cli.stopping import ENDED_AT_ONCE, ENDING, stop_signal
 
 DIVIDES = "SELECT SUM(price DIV (auction - 1)) AS n FROM bids GROUP BY window(ts, '1 minute')"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import signal
 import subprocess
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.cli.support import PER_MINUTE, project, quick_yaml, weft
+from tests.support.input_files import put_file
 
 from weft.cli.project import registration
 
@@ -83,9 +82,7 @@ def put_minutes(folder: Path, first: int, minutes: int) -> None:
             "ts": pa.array(times, pa.timestamp("us", tz="UTC")),
         }
     )
-    hidden = folder / "data" / f".{first:04d}"
-    pq.write_table(rows, hidden)
-    os.replace(hidden, folder / "data" / f"{first:04d}.parquet")
+    put_file(rows, folder / "data", first)
 
 
 def put_until(

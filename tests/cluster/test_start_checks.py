@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.review.support import COUNTS, opened, put_rows
 from tests.support.harness import session
 from tests.support.servers import free_port
 
+import weft
 from weft.cli.project.session import require_cluster
 from weft.errors import RunError
 from weft.runtime.tasks import missing_in_workers
@@ -28,6 +30,20 @@ def test_workers_without_weft_are_refused(
         with pytest.raises(RunError, match=r"has no package weft.*weft package") as caught:
             w.start(availableNow=True)
         assert caught.value.error_class == "WORKERS"
+
+
+def test_workers_with_another_weft_are_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other" / "weft").mkdir(parents=True)
+    (tmp_path / "other" / "weft" / "__init__.py").write_text('__version__ = "0.0.1"\n')
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}/other" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+    missing = missing_in_workers(spark)
+    assert missing is not None
+    assert f"has weft 0.0.1, and the driver has {weft.__version__}" in missing
 
 
 def test_no_worker_is_started_where_this_python_runs_them(spark: SparkSession) -> None:

@@ -42,6 +42,14 @@ def test_every_node_is_named_once_and_referred_to() -> None:
     assert hot["group"] in {group["label"] for group in stream["groups"]}
 
 
+def test_partials_of_approximate_percentiles_have_names() -> None:
+    """Those of a float count NaN, too."""
+    sql = "-- name: {0}\nSELECT approx_percentile({0}, 0.5) AS m FROM bids GROUP BY window(ts, '1 hour');\n"
+    found = explained(sql.format("weight") + sql.format("price"))
+    assert "count(isnan(weight))" in str(found.to_json())
+    assert "kll(price)" in str(found)
+
+
 def test_json_goes_through_json() -> None:
     document = explained(HOT + HUNDREDS).to_json()
     assert json.loads(json.dumps(document)) == document

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.plain_spark import python_rows
+from tests.support.input_files import put_file
 from tests.support.stored import stored_rows
 
 import weft
@@ -28,11 +27,7 @@ COUNTS = "SELECT k, count(*) AS n FROM s GROUP BY window(ts, '10 seconds'), k"
 
 def put(folder: Path, number: int, columns: dict[str, list[Any]], schema: pa.Schema) -> None:
     """One input file; files are taken in the order of their numbers."""
-    folder.mkdir(parents=True, exist_ok=True)
-    hidden = folder / f".{number:05d}"
-    pq.write_table(pa.table(columns, schema=schema), hidden)
-    os.utime(hidden, (START // SECOND + number,) * 2)
-    hidden.rename(folder / f"{number:05d}.parquet")
+    put_file(pa.table(columns, schema=schema), folder, number)
 
 
 def put_rows(folder: Path, number: int, rows: Sequence[tuple[int, str, int]]) -> None:

@@ -33,12 +33,14 @@ from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.level1 import statefiles, tiles
 from weft.runtime.level1.fragments import BUCKETS
-from weft.runtime.level1.tiles import StateFile, write_tiles
+from weft.runtime.level1.tiles import Extract, StateFile, write_tiles
 from weft.runtime.planning.versions import next_plan, updated_versions
 from weft.runtime.sinks.store import ResultStore
-from weft.runtime.windows.lanes import LaneWork, run_here
+from weft.runtime.windows.lanes import LaneWork, _Lane, run_here
+from weft.runtime.windows.memory import bytes_in_memory
 from weft.runtime.windows.openstate import OpenState
 from weft.runtime.windows.placement import placed
+from weft.runtime.windows.spans import due_spans
 
 
 @dataclass(frozen=True)
@@ -302,3 +304,47 @@ def test_a_lane_of_twice_the_weight_has_twice_the_work() -> None:
 class _NoPlans:
     def plan_versions(self) -> list[int]:
         return []
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
+def test_a_portion_of_a_lane_keeps_to_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lanes: int
+) -> None:
+    """Whatever part of the buckets a lane has: row groups hold few buckets each, of this lane or of others, too."""
+    monkeypatch.setattr(tiles, "GROUP_ROWS", 100)
+    steps = Steps(tmp_path)
+    plan = next_plan(steps.log, STREAM, [query(0, Window(1000, 1000), None)], None)
+    steps.log.put_plan(plan)
+    program = compile_program(plan)
+    rows: list[Row] = [(number % 900, f"k{number}", 1) for number in range(6400)]
+    (entry,) = steps._written(plan.nodes[0], Turn(rows, 0, 1, lanes), plan.version)
+    held = StateFile(steps.log.storage, entry)
+    size = bytes_in_memory(steps.log, entry)
+    bound = 400 * size
+    for number in range(lanes):
+        work = LaneWork(
+            checkpoint=steps.log.storage.uri,
+            stream="s",
+            plan_version=plan.version,
+            files=[entry],
+            new_files=[],
+            before=999,
+            now=1000,
+            ansi=False,
+            shares=placed(program, [1] * lanes).shares,
+            cap_bytes=bound,
+            step="0",
+            batch=0,
+            attempt="a",
+            results_root="",
+            owner="",
+        )
+        (share,) = work.shares[number]
+        spans = due_spans(program, 999, 1000)
+        portions = list(_Lane(work, number)._portions(spans, share.buckets))
+        assert sum(int(portion.sum()) for portion in portions) == len(share.buckets)
+        assert len(portions) <= -(-6400 // lanes // 250), "no more than needed"
+        for portion in portions:
+            extract = Extract(spans[plan.nodes[0].id], portion)
+            (count,) = [sum(t.num_rows for t in held.read(extract, ["n"]))]
+            assert count * size <= bound * 1.2, "buckets are not quite of one size"

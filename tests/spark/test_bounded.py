@@ -5,7 +5,6 @@ Without them the same run breaks every one of these bounds, and gives the same r
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.plain_spark import python_rows
 from tests.support import seeds
 from tests.support.harness import session
+from tests.support.input_files import put_file
 
 import weft
 from weft.runtime.checkpoint import log as log_module
@@ -58,9 +57,7 @@ def write_stream(folder: Path) -> None:
     for batch in range(BATCHES):
         times, keys, values = zip(*rows_of_batch(batch), strict=True)
         columns = {"ts": pa.array(times, pa.timestamp("us", tz="UTC")), "k": keys, "v": values}
-        path = folder / f"{batch:05d}.parquet"
-        pq.write_table(pa.table(columns), path)
-        os.utime(path, (START // SECOND + batch, START // SECOND + batch))
+        put_file(pa.table(columns), folder, batch)
 
 
 def expected() -> list[tuple[Any, ...]]:

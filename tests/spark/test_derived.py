@@ -12,10 +12,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.harness import session
+from tests.support.input_files import put_file
 
 import weft
 
@@ -134,8 +134,7 @@ class Streams:
         for number, name in enumerate(self.admitted):
             rows = some_rows([*seconds], number)
             everything = pa.concat_tables([rows, some_rows([*late], number)])
-            path = self.folder / name / f"{self._files[name]:04d}.parquet"
-            pq.write_table(everything, path)
+            put_file(everything, self.folder / name, self._files[name])
             self._files[name] += 1
             self.admitted[name].append(rows)
             times = [time for time in rows.column("ts").cast(pa.int64()).to_pylist() if time]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.support.harness import session
+from tests.support.input_files import put_file
 from tests.support.stored import stored_rows
 
 import weft
@@ -36,9 +36,7 @@ def make_stream(spark: SparkSession, folder: Path, batches: list[Batch]) -> Data
                 "v": pa.array([v for _, _, v in rows], pa.int64()),
             }
         )
-        path = folder / f"input/{number:05d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (START // SECOND + number, START // SECOND + number))
+        put_file(table, folder / "input", number)
     reader = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)
     return reader.parquet(str(folder / "input"))
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.harness import session
+from tests.support.input_files import put_file
 
 import weft
 
@@ -59,7 +59,7 @@ class Streams:
 
     def add(self, name: str, table: pa.Table) -> None:
         number = len(self.rows[name])
-        pq.write_table(table, self.folder / name / f"{number:04d}.parquet")
+        put_file(table, self.folder / name, number)
         self.rows[name].append(table)
 
     def register(self, w: weft.Weft, queries: Mapping[str, str]) -> None:

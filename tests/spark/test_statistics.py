@@ -10,10 +10,10 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.harness import session
+from tests.support.input_files import put_file
 
 import weft
 from weft.runtime.planning import sampling
@@ -51,7 +51,7 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[pa.Table
                 "v": chance.integers(0, 100, ROWS),
             }
         )
-        pq.write_table(table, folder / f"{batch}.parquet")
+        put_file(table, folder, batch)
         batches.append(table)
     return folder, batches
 

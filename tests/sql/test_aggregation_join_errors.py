@@ -103,12 +103,12 @@ NOW = "FROM Auction a [WINDOW UNTIL NOW], Bid b [WINDOW UNTIL NOW]"
          "register each of them"),
         (f"SELECT b.channel, count(*) {TWO} {WHERE}", "NOT_GROUPED", 8, "GROUP BY"),
         (f"SELECT count(*) {TWO} {WHERE} GROUP BY nothing", "UNKNOWN_COLUMN", 112, "nothing"),
-        (f"SELECT sum(b.bidPrice * a.startPrice) {TWO} {WHERE}", "UNSUPPORTED", 8,
-         "sum of columns of several inputs (a and b)"),
-        (f"SELECT count(*) FILTER (WHERE a.startPrice < b.bidPrice) {TWO} {WHERE}", "UNSUPPORTED", 8,
+        (f"SELECT max_by(a.auctionID, b.bidPrice) {TWO} {WHERE}", "UNSUPPORTED", 8,
+         "max_by of columns of several inputs (a and b)"),
+        (f"SELECT approx_count_distinct(a.startPrice - b.bidPrice) {TWO} {WHERE}", "UNSUPPORTED", 8,
          "read one input"),
-        (f"SELECT count(DISTINCT b.channel) {TWO} {WHERE}", "UNSUPPORTED", 8,
-         "approx_count_distinct(x) is shared"),
+        (f"SELECT sum(DISTINCT b.bidPrice) {TWO} {WHERE}", "UNSUPPORTED", 8,
+         "count(DISTINCT x) and approx_count_distinct(x) are shared"),
         (f"SELECT median(b.bidPrice) {TWO} {WHERE}", "UNSUPPORTED", 8, "approx_percentile"),
         (f"SELECT count(c.*) {TWO} {WHERE}", "UNKNOWN_COLUMN", 14, "'c.*'"),
         ("SELECT first(name) FROM Bid [WINDOW 1 HOUR], Person WHERE bidderID = personID", "UNSUPPORTED", 8,
@@ -164,3 +164,28 @@ def test_join_keys_of_types_that_spark_cannot_compare_are_named_as_they_are_writ
     raised = error(f"SELECT count(*) {TWO} WHERE a.auctionID = b.ts", analyzer=analyzer)
     assert raised.error_class == "TYPE_MISMATCH"
     assert '"(auctionID = ts)"' in str(raised)
+
+
+def test_join_keys_that_spark_would_cast_are_told_with_what_to_write() -> None:
+    analyzer = FakeAnalyzer({"(`0.auctionID` = `1.channel`)": "boolean"})
+    raised = error(f"SELECT count(*) {TWO} WHERE a.auctionID = b.channel", analyzer=analyzer)
+    assert (raised.error_class, raised.column) == ("UNSUPPORTED", 77)
+    assert "since it compares bigint with string" in raised.message
+    assert "such as CAST(a.auctionID AS STRING) = b.channel" in raised.message
+
+
+def test_an_argument_that_only_spark_can_evaluate_is_told_with_what_is_shared() -> None:
+    analyzer = FakeAnalyzer({"greatest(`0.startPrice`, `1.bidPrice`)": "int"})
+    sql = f"SELECT sum(greatest(a.startPrice, b.bidPrice)) {TWO} {WHERE}"
+    raised = error(sql, analyzer=analyzer)
+    assert (raised.error_class, raised.column) == ("UNSUPPORTED", 12)
+    assert "between inputs use CASE, comparisons" in raised.message
+
+
+def test_what_reads_one_input_may_be_anything() -> None:
+    analyzer = FakeAnalyzer(
+        {"abs(`0.startPrice`)": "int", "(abs(`0.startPrice`) * `1.bidPrice`)": "int"}
+    )
+    join = query(f"SELECT sum(abs(a.startPrice) * b.bidPrice) {TWO} {WHERE}", analyzer=analyzer)
+    assert {a.value.sql for a in join.inputs[0].attributes} == {"`auctionID`", "abs(`startPrice`)"}
+    assert [a.value.can_raise for a in join.inputs[0].attributes].count(True) == 1

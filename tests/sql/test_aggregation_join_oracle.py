@@ -72,6 +72,19 @@ AGGREGATES = (
     "count({0}.a, {0}.g)",
     "count({0}.*)",
     "sum({0}.a) + count(*)",
+    "count(DISTINCT {0}.a)",
+    "count(DISTINCT {0}.g) FILTER (WHERE {0}.a > 0)",
+    # over several inputs
+    "count(DISTINCT {0}.a + {1}.a)",
+    "sum({0}.a * {1}.a)",
+    "avg({0}.a - {1}.d)",
+    "min({0}.a + {1}.a)",
+    "max(coalesce({0}.g, {1}.g))",
+    "stddev_pop({0}.a - {1}.a)",
+    "count(CASE WHEN {0}.a > {1}.a THEN 1 END)",
+    "count(*) FILTER (WHERE {0}.a < {1}.a)",
+    "sum({0}.a) FILTER (WHERE {0}.g = {1}.g)",
+    "sum({0}.a + {1}.j) FILTER (WHERE {0}.a > 0 OR {1}.a IS NULL)",
 )
 HAVINGS = ("", "count(*) > 1", "sum({0}.a) > 0", "max({0}.a) IS NULL OR {0}.g = 'x'")
 

@@ -257,7 +257,9 @@ def test_keys_on_several_inputs_are_computed_after_the_join() -> None:
     parts = query(
         f"SELECT count(*) {PAIR} GROUP BY CASE WHEN upper(channel) = 'X' THEN startPrice + 1 ELSE 0 END"
     )
-    assert "((`startPrice` + cast('1' AS int)))" in [f"({a})" for a in attributes(parts, 0)]
+    assert attributes(parts, 0) == ["`auctionID`", "`startPrice`"], (
+        "a sum may overflow: after the join"
+    )
     assert any("upper(`channel`)" in a for a in attributes(parts, 1))
 
 

@@ -51,6 +51,22 @@ def aggregate(function: str) -> Aggregate:
     return Aggregate(function, (argument,), type_)
 
 
+PRODUCT = Call("*", (Ref("0.j", "int"), Ref("1.j", "int")), "int")
+COMPUTED = {
+    "sum": JoinedAggregate(
+        Aggregate("sum", (Expression("s0.j * s1.j", "int", ("0.j", "1.j")),), "bigint"),
+        None,
+        (PRODUCT,),
+    ),
+    "max": JoinedAggregate(
+        Aggregate("count", (Expression("s1.g", "string", ("1.g",)),), "bigint", distinct=True),
+        None,
+        (Ref("1.g", "string"),),
+    ),
+}
+"""Aggregates that are computed of joined rows, by the functions in whose place they stand where no input is drawn."""
+
+
 def rows_of(most: int) -> st.SearchStrategy[list[Row]]:
     time = st.integers(0, 59)
     join = st.one_of(st.none(), st.integers(0, 2))
@@ -84,7 +100,9 @@ def query_of(
     ]
     condition = equal[0] if len(equal) == 1 else Call("and", tuple(equal), "boolean")
     aggregates = tuple(
-        JoinedAggregate(Aggregate("count", (), "bigint") if slot is None else aggregate(f), slot)
+        JoinedAggregate(aggregate(f), slot)
+        if slot is not None
+        else COMPUTED.get(f, JoinedAggregate(Aggregate("count", (), "bigint"), None))
         for slot, f in zip(slots, functions, strict=True)
     )
     return AggregationJoin(
@@ -175,10 +193,7 @@ def expected(query: AggregationJoin, streams: list[list[Row]]) -> dict[int, Coun
         table = pa.table(dict(zip(SCHEMA.names, map(list, columns), strict=True)), SCHEMA)
         ORACLE.register(f"s{slot}", table)
     groups = [f"s{key.name.split('.')[0]}.g" for key in query.keys if isinstance(key, Ref)]
-    selected = [
-        "count(s0.at)" if entry.slot is None else f"{entry.aggregate.function}(s{entry.slot}.a)"
-        for entry in query.aggregates
-    ]
+    selected = list(map(_selected, query.aggregates))
     joins = "".join(
         f" JOIN s{slot} ON s{slot - 1}.j = s{slot}.j AND s0.at = s{slot}.at"
         for slot in range(1, len(streams))
@@ -194,6 +209,14 @@ def expected(query: AggregationJoin, streams: list[list[Row]]) -> dict[int, Coun
         wanted[at][tuple(map(rounded, row))] += 1
     ORACLE.execute("ROLLBACK")
     return wanted
+
+
+def _selected(entry: JoinedAggregate) -> str:
+    function = entry.aggregate.function
+    if entry.is_computed:
+        distinct = "DISTINCT " if entry.aggregate.distinct else ""
+        return f"{function}({distinct}{entry.aggregate.arguments[0].sql})"
+    return "count(s0.at)" if entry.slot is None else f"{function}(s{entry.slot}.a)"
 
 
 def rounded(value: Any) -> Any:

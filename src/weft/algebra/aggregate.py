@@ -146,6 +146,11 @@ def lift(aggregate: Aggregate, time: str, guard: Expression | None) -> tuple[Par
     raise ValueError(f"no partial form: {function}")
 
 
+def distinct_count(arguments: str, condition: str) -> Partial:
+    """The number of distinct values as one column of a group. It is counted when the group is complete, and is not combined."""
+    return _add(f"count(DISTINCT {arguments}) FILTER (WHERE {condition})")
+
+
 def distinct_sketch(value: str, type_: SqlType, log_k: str) -> str:
     """Spark SQL for the sketch of the distinct values of an expression."""
     return f"hll_sketch_agg({_hashable(value, type_)}, {log_k})"

@@ -22,7 +22,9 @@ InvertibleName = OneOf["add", "add_wide", "add_decimal"]
 AssociativeName = OneOf["add_float", "min", "max", "moments", "hll", "kll_bigint", "kll_double"]
 
 
-SKETCHES: Final = frozenset({"hll", "kll_bigint", "kll_double"})
+QUANTILES: Final = frozenset({"kll_bigint", "kll_double"})
+"""Sketches that take their full size at once, some half a megabyte each at the usual accuracy."""
+SKETCHES: Final = QUANTILES | {"hll"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def aggregation_lines(view: AggregationView) -> Iterator[str]:
 
 
 def _input_text(view: AggregationView, slot: int, entry: AggregationInput) -> str:
-    keys = ", ".join(attribute.name for attribute in entry.attributes)
+    keys = ", ".join(attribute.text for attribute in entry.attributes)
     if entry.window is None:
         how = "a table, merged by key" if view.plan[slot] else "a table, row by row"
     elif view.plan[slot]:
@@ -139,7 +139,7 @@ def _input_text(view: AggregationView, slot: int, entry: AggregationInput) -> st
         how = f"late: rows with ({keys})"
     finer = view.finer[slot] if view.finer else None
     if finer is not None:
-        how += f" from the set by ({', '.join(a.name for a in finer.attributes)})"
+        how += f" from the set by ({', '.join(a.text for a in finer.attributes)})"
     text = f"{entry.relation}{_window_text(entry)}, {how}"
     if view.shared_with[slot]:
         text += f", shared with {some(view.shared_with[slot], _NAMES)}"
@@ -164,7 +164,7 @@ def _waiting_text(waits_for: Mapping[str, int | None]) -> str:
 
 
 def _attributes(source: Source | None) -> list[str] | None:
-    return None if source is None else [attribute.name for attribute in source.attributes]
+    return None if source is None else [attribute.text for attribute in source.attributes]
 
 
 def _window_text(entry: AggregationInput) -> str:
@@ -202,7 +202,7 @@ def aggregation_document(view: AggregationView) -> dict[str, Any]:
                 "length": None if entry.window is None else entry.window.length or None,
                 "early": view.plan[slot],
                 "source": source_of(query, slot).id,
-                "attributes": [attribute.name for attribute in entry.attributes],
+                "attributes": [attribute.text for attribute in entry.attributes],
                 "shared_with": list(view.shared_with[slot]),
                 "finer_set": _attributes(view.finer[slot] if view.finer else None),
                 "entries": view.held[slot] if view.held else None,

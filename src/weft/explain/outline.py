@@ -19,6 +19,7 @@ from weft.algebra.nodes.reads import alike, distinct_node, one_of_each, partials
 from weft.algebra.nodes.selectors import OTHER
 from weft.algebra.plan import Fragments, Node, SharedPlan
 from weft.algebra.query import Query
+from weft.algebra.types import FRACTIONAL
 from weft.explain.axis import Axis, axis_of
 from weft.explain.network.lookups import lookup_lines, with_table_names
 from weft.explain.network.view import NetworkMeasured, NetworkView, network_view
@@ -446,7 +447,9 @@ def partial_labels(aggregate: Aggregate, lookups: tuple[Lookup, ...] = ()) -> tu
         return (f"{function}({arguments})",)
     if function == "approx_count_distinct":
         return (f"hll({arguments})",)
-    return f"kll({arguments})", f"count({arguments})"
+    labels = (f"kll({arguments})", f"count({arguments})")
+    fractional = aggregate.arguments[0].type in FRACTIONAL
+    return (*labels, f"count(isnan({arguments}))") if fractional else labels
 
 
 def aggregate_label(aggregate: Aggregate, lookups: tuple[Lookup, ...] = ()) -> str:

@@ -16,3 +16,16 @@ class QueryFailure(Exception):
 
 class NeedsSpark(Exception):
     """The kernel's scalar evaluation met a case whose meaning only Spark decides."""
+
+
+def would_raise(what: str, problem: NeedsSpark) -> QueryFailure:
+    """The failure of a query with an expression of which the kernel can evaluate all parts: then what only Spark decides is which error it
+    raises under ANSI.
+
+    >>> would_raise("a key", NeedsSpark("division by zero")).error_class
+    'DIVIDE_BY_ZERO'
+    """
+    by_zero = "division by zero" in str(problem)
+    return QueryFailure(
+        "DIVIDE_BY_ZERO" if by_zero else "ARITHMETIC_OVERFLOW", f"{what}: {problem}"
+    )

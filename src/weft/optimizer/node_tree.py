@@ -29,7 +29,7 @@ from functools import cached_property
 from weft.algebra.condition import selections_on
 from weft.algebra.network.lookup import Lookup
 from weft.algebra.nodes.selectors import determined
-from weft.algebra.partial import Partial
+from weft.algebra.partial import QUANTILES, Partial
 from weft.algebra.plan import Node, lookups_digest
 from weft.algebra.query import Query
 from weft.algebra.scalar import Expression
@@ -118,11 +118,12 @@ class Arranging:
     ) -> tuple[Node, ...]:
         """The nodes with their parents, and the intermediates; parents before children. If
         predicates are not `indexed`, every one is a bit. Nodes with other lookups have other rows, and
-        so a tree of their own; together the trees keep to the memory."""
-        alone = [node for node in nodes if node.members]
+        so a tree of their own; together the trees keep to the memory. Nodes with sketches of quantiles are computed
+        from the stream: an intermediate would hold such a sketch, half a megabyte, for each of its many groups."""
+        alone = [node for node in nodes if node.members or _has_quantiles(node)]
         by_lookups: dict[tuple[Lookup, ...], list[Node]] = {}
         for node in nodes:
-            if not node.members:
+            if not node.members and not _has_quantiles(node):
                 by_lookups.setdefault(node.lookups, []).append(node)
         if all(len(shared) < 2 for shared in by_lookups.values()):
             return tuple(nodes)
@@ -252,6 +253,10 @@ class _Draft:
             built.append(node)
             built += [below_parent(other, node) for other in others]
         return built
+
+
+def _has_quantiles(node: Node) -> bool:
+    return any(partial.combine.name in QUANTILES for partial in node.partials)
 
 
 def attributes(node: Node) -> Attributes:

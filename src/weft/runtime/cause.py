@@ -10,6 +10,8 @@ from weft.errors import WeftError
 
 _CLASS = re.compile(r"\[[A-Z][A-Z0-9_.]+\]")
 _JAVA = re.compile(r"^(?:Caused by: |: )?(?P<type>(?:[a-z]\w*\.)+[A-Z][\w$]*): (?P<text>.*)$")
+_PYTHON = re.compile(r"^[A-Z]\w*(?:Error|Exception|Failure|Exit|Interrupt): .+$")
+"""The last line of a Python traceback, such as that of a task."""
 _WRAPPERS = ("An error occurred while calling", "Job aborted", "[STREAM_FAILED]")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 
@@ -37,9 +39,15 @@ def cause_in(text: str) -> str:
     'java.io.IOException: No space left on device'
     >>> cause_in("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\\n== SQL ==\\nSELECT")
     '[DIVIDE_BY_ZERO] Division by zero.'
+    >>> cause_in("[QUERY_FAILED] An exception was thrown from the Python worker:\\n"
+    ...          "Traceback (most recent call last):\\n  File 'a.py', line 1\\nFileNotFoundError: no file a\\n")
+    '[QUERY_FAILED] An exception was thrown from the Python worker: FileNotFoundError: no file a'
     """
     told: list[str] = []
     for number, line in enumerate(text.splitlines()):
+        if number and _PYTHON.match(line):
+            told.append(line.strip())
+            continue
         java = _JAVA.match(line.strip())
         if java is None and number:
             continue
@@ -52,4 +60,4 @@ def cause_in(text: str) -> str:
     if not told:
         return ""
     first, last = told[0], told[-1]
-    return first if last in first else f"{first.rstrip('. ')}: {last}"
+    return first if last in first else f"{first.rstrip('.: ')}: {last}"

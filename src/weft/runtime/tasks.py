@@ -125,12 +125,20 @@ def _found_here(command: str) -> bool:
 def _finds(python: str) -> bool:
     if python == os.path.abspath(sys.executable) and _installed():
         return True
-    script = f"import importlib.util as u; assert all(map(u.find_spec, {NEEDED!r}))"
+    script = (
+        f"import importlib.util as u; assert all(map(u.find_spec, {NEEDED!r})); "
+        f"import weft; assert weft.__version__ == {_version()!r}"
+    )
     try:
         asked = subprocess.run([python, "-c", script], capture_output=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return asked.returncode == 0
+
+
+def _version() -> str:
+    """The driver's own."""
+    return str(sys.modules["weft"].__version__)
 
 
 def _installed() -> bool:
@@ -143,9 +151,10 @@ def _installed() -> bool:
 
 def _missing_in_tasks(spark: SparkSession) -> str | None:
     """What a Python worker of the cluster says. Its function is sent whole, so that it needs nothing."""
-    needed = NEEDED
+    needed, version = NEEDED, _version()
 
     def look(batches: Iterable[Any]) -> Iterator[Any]:
+        import importlib
         import importlib.util
         import sys
 
@@ -154,6 +163,10 @@ def _missing_in_tasks(spark: SparkSession) -> str | None:
         for _ in batches:
             missing = [name for name in needed if importlib.util.find_spec(name) is None]
             text = f"{sys.executable} has no package {', '.join(missing)}" if missing else ""
+            if not missing:
+                found = str(getattr(importlib.import_module("weft"), "__version__", "unknown"))
+                if found != version:
+                    text = f"{sys.executable} has weft {found}, and the driver has {version}"
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array([text])], ["missing"])
 
     try:

@@ -124,6 +124,8 @@ def test_a_million_nodes_take_no_longer_than_the_queries_need() -> None:
         (-2, "number of nodes -2"),
         (2_000_000, "at most 1,000,000"),
         ([], "no nodes"),
+        (True, "the number of nodes True must be a whole number"),
+        (2.0, "the number of nodes 2.0 must be a whole number"),
         ([1, 0], "weight 0 of node 2"),
         ([-1.5], "weight -1.5 of node 1"),
         ([1, float("nan")], "weight nan of node 2"),

@@ -20,6 +20,7 @@ from weft.optimizer.joinagg.possible import fixed_inputs
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.choices import Choices
 from weft.runtime.joinagg.inputs import Inputs
+from weft.runtime.joinagg.loads import load_of
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 from weft.stats.estimate import Estimate
@@ -74,6 +75,19 @@ def test_without_statistics_inputs_are_early(tmp_path: Path, rates: dict[str, fl
         plans = choices(tmp_path, rates, sampled=None)
         assert plans.plans(asked) == ((True, True), None)
         assert not plans.reconsider(asked), "what is assumed is no reason to switch"
+
+
+def test_a_set_that_is_updated_costs_its_keys_and_not_its_panes(tmp_path: Path) -> None:
+    """Sixty panes of up to ten thousand keys: counts are updated by what comes and goes, extremes are merged from all panes."""
+    statistics = choices(tmp_path, {"s0": 5000.0, "s1": 5000.0})._statistics
+    query = joined(HOUR, HOUR)
+    updated = load_of(query, statistics).inputs[0]
+    assert updated.entries == updated.keys + 2 * updated.new_entries
+    most = replace(query_of([HOUR, HOUR], [0], ["max"], {0}), step=60 * SECOND)
+    assert load_of(most, statistics).inputs[0].entries == 60 * updated.new_entries
+    tumbling = replace(joined(HOUR, HOUR), step=1800 * SECOND)
+    of_two_panes = load_of(tumbling, statistics).inputs[0]
+    assert of_two_panes.entries == 2 * of_two_panes.new_entries
 
 
 def test_keys_that_are_as_many_as_the_rows_make_inputs_late(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ from tests.support.joinagg_engine import EngineRun
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
+from weft.kernel.joinagg import updating
 from weft.runtime.checkpoint.failpoints import FAILPOINTS, Crash, crashing
+from weft.runtime.joinagg import inputs, statefiles
 from weft.runtime.settings import Kernel
 
 SLIDING = InputWindow("sliding", 30)
@@ -118,21 +120,66 @@ def in_folder(check: Callable[[Path], None]) -> None:
         check(Path(folder))
 
 
+@pytest.mark.parametrize("updated", [False, True], ids=["merged", "updated"])
 @given(scripted())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_all_plans_equal_duckdb_whatever_comes_when(
-    case: tuple[AggregationJoin, list[Action], dict[str, list[Row]]],
+    updated: bool, case: tuple[AggregationJoin, list[Action], dict[str, list[Row]]]
 ) -> None:
+    """Aggregation sets of few panes are merged from them; `updated`: they are kept from step to step, as those of many."""
     query, script, tables = case
     for early in itertools.product([False, True], repeat=len(query.inputs)):
 
         def check(folder: Path, early: tuple[bool, ...] = early) -> None:
-            run = run_script(folder, query, early, script, tables)
+            with pytest.MonkeyPatch.context() as patched:
+                if updated:
+                    patched.setattr(inputs, "MANY_PANES", 0)
+                    patched.setattr(updating, "_WORTH", 0)
+                run = run_script(folder, query, early, script, tables)
             wanted = oracle(run, query)
             if not too_large(wanted):
                 assert run.by_instant(query) == wanted, early
 
         in_folder(check)
+
+
+@st.composite
+def many_steps(draw: st.DrawFn) -> tuple[AggregationJoin, list[Action]]:
+    """Two windows of several panes, sums and counts, and a step after every micro-batch: sets are updated again and again."""
+    lengths = st.sampled_from([InputWindow("sliding", 30), SLIDING, InputWindow("landmark")])
+    functions = [draw(st.sampled_from(["sum", "avg", "count"])) for _ in range(2)]
+    query = query_of([draw(lengths), draw(lengths)], [0, 1], functions, {0})
+    actions: list[Action] = []
+    for mark in range(10, 80, draw(st.sampled_from([7, 10]))):
+        for name in ("s0", "s1"):
+            rows = st.tuples(
+                st.integers(mark - 10, mark),
+                st.integers(0, 1),
+                st.sampled_from("xy"),
+                st.integers(1, 3),
+            )
+            actions.append(("batch", (name, draw(st.lists(rows, min_size=1, max_size=4)), mark)))
+        actions.append(("step", None))
+    return query, [*actions, ("end", None)]
+
+
+@given(many_steps(), st.sampled_from([2, 100]))
+@settings(max_examples=12)
+def test_sets_are_updated_from_step_to_step(
+    case: tuple[AggregationJoin, list[Action]], most_files: int
+) -> None:
+    """Where files are few, panes of landmark windows are folded again and again: then sets are made anew."""
+    query, script = case
+
+    def check(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(inputs, "MANY_PANES", 0)
+            patched.setattr(updating, "_WORTH", 0)
+            patched.setattr(statefiles, "MOST_FILES", most_files)
+            run = run_script(folder, query, (True, True), script, {})
+        assert run.by_instant(query) == oracle(run, query)
+
+    in_folder(check)
 
 
 @given(scripted())

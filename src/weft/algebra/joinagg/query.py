@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from weft.algebra.aggregate import Aggregate, lift
+from weft.algebra.aggregate import Aggregate, distinct_count, lift
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.partial import COUNT_STAR, Partial
 from weft.algebra.predicates import PredicateSet
@@ -20,6 +20,11 @@ class Attribute:
 
     name: str
     value: Expression
+
+    @property
+    def text(self) -> str:
+        """What a reader is shown: the name of a column, or the expression."""
+        return self.value.sql if self.name.startswith("#") else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +44,29 @@ class AggregationInput:
 
 @dataclass(frozen=True, slots=True)
 class JoinedAggregate:
-    """An aggregate over the joined rows. Its argument and filter read the columns of one input;
-    None: count(*)."""
+    """An aggregate over the joined rows. Its argument and filter read the columns of one input; None: count(*), or
+    an aggregate that reads several inputs, such as SUM(a.x * b.y), or one of distinct values. Of such a one `values` and `where` are the arguments and the
+    filter over columns `slot.attribute`: it is computed of joined rows."""
 
     aggregate: Aggregate
     slot: int | None
+    values: tuple[Scalar, ...] = ()
+    where: Scalar | None = None
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether it is computed of the attributes of inputs, after the join."""
+        return bool(self.values) or self.where is not None
 
     def partials(self, time: str) -> tuple[Partial, ...]:
-        """What it needs of its input's rows; `time` is the input's event time in microseconds."""
-        return (COUNT_STAR,) if self.slot is None else lift(self.aggregate, time, None)
+        """What it needs of its input's rows, or of joined ones; `time` is the input's event time in microseconds."""
+        if self.slot is None and not self.is_computed:
+            return (COUNT_STAR,)
+        if self.aggregate.distinct:
+            arguments = ", ".join(argument.sql for argument in self.aggregate.arguments)
+            condition = "" if self.aggregate.filter is None else self.aggregate.filter.sql
+            return (distinct_count(arguments, condition),)
+        return lift(self.aggregate, time, None)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def set_of(source: Source, stream: StreamSchema) -> Query:
 
 
 def _text(source: Source) -> str:
-    keys = ", ".join(attribute.name for attribute in source.attributes)
+    keys = ", ".join(attribute.text for attribute in source.attributes)
     return f"aggregation set of {source.relation} by ({keys}), panes of {source.pane / 1e6:g} s"
 
 

@@ -42,7 +42,7 @@ EXECUTORS = (1, 2)
 class ExecutorOptions:
     """How much is run."""
 
-    keys: int = 100_000
+    keys: int = 200_000
     """Open fragments in a minute of event time."""
     step_rows: int = 5_000
     warm_steps: int = 3

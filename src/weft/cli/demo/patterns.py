@@ -18,7 +18,7 @@ from weft.bench.peers.in_full import sampled
 from weft.cli.demo.telling import say, show_rows
 from weft.cli.run.progress import display
 from weft.cli.run.running import follow
-from weft.cli.run.stopping import stop_signal
+from weft.cli.stopping import stop_signal
 from weft.explain.wording import counted, figure
 from weft.runtime.api.weft import Weft
 from weft.workloads.categories import JoinSql

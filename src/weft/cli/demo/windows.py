@@ -17,7 +17,7 @@ from weft.bench.measuring.measure import input_rows, seconds_from_first_batch
 from weft.cli.demo.telling import indented, say, show_rows
 from weft.cli.run.progress import display
 from weft.cli.run.running import follow
-from weft.cli.run.stopping import stop_signal
+from weft.cli.stopping import stop_signal
 from weft.explain.wording import counted, figure
 from weft.runtime.api.weft import Weft
 from weft.workloads import demo as workload

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from weft.cli.output import first_line, is_verbose
 from weft.cli.project.folder import Project
 from weft.cli.stages import Stages
+from weft.cli.stopping import stop_signal
 from weft.errors import RunError
 from weft.runtime.api.class_archive import java_options
 from weft.runtime.quiet import silence_sql_errors
@@ -67,9 +68,12 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
     builder = SparkSession.builder.appName(f"weft {name}")
     for key, value in wanted.items():
         builder = builder.config(key, value)
-    with _quiet_java():
+    # A signal waits until Java has started: cut off before, it would never end.
+    with _quiet_java(), stop_signal() as interrupted:
         spark = builder.getOrCreate()
     try:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
         spark.sparkContext.setLogLevel("WARN" if is_verbose() else "ERROR")
         yield spark
     finally:

@@ -19,8 +19,8 @@ from weft.cli.project.problems import InvalidProject
 from weft.cli.project.session import session
 from weft.cli.project.sync import synchronise
 from weft.cli.run.progress import Display, Tally, display
-from weft.cli.run.stopping import ENDED_AT_ONCE, ENDING, stop_signal
 from weft.cli.stages import Stages
+from weft.cli.stopping import ENDED_AT_ONCE, ENDING, stop_signal
 from weft.errors import SqlError
 from weft.explain.wording import counted
 from weft.runtime.api.weft import Weft

@@ -2,8 +2,8 @@
 
 The operators are those of `weft.sql.typing.scalars`: both arguments of an operator have one type, and
 every implicit cast is a node. Under ANSI, where a value would overflow or divide by zero, `NeedsSpark`
-is raised: Spark evaluates the expression on the same rows, and its word is final. Without ANSI integers
-wrap and a division by zero is NULL.
+is raised: Spark evaluates the expression on the same rows, and its word is final. That is, where Spark would reach the value: what CASE, AND, OR and
+coalesce keep from a row is not evaluated on it. Without ANSI integers wrap and a division by zero is NULL.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,9 +37,69 @@ def evaluate(
     operator = _OPERATORS.get(scalar.operator)
     if operator is None:
         raise NeedsSpark(scalar.operator)
-    arguments = [evaluate(argument, column, rows, ansi=ansi) for argument in scalar.arguments]
+    try:
+        arguments = [evaluate(argument, column, rows, ansi=ansi) for argument in scalar.arguments]
+    except NeedsSpark:
+        if scalar.operator not in _GUARDING:
+            raise
+        arguments = _guarded(scalar, column, rows, ansi)
     result: pa.Array = operator(scalar, arguments, ansi)
     return result
+
+
+_GUARDING = frozenset({"and", "or", "case", "coalesce"})
+"""Operators that do not evaluate all arguments on all rows."""
+
+
+def _guarded(
+    call: Call, column: Callable[[str], pa.Array], rows: int, ansi: bool
+) -> list[pa.Array]:
+    """The arguments, each evaluated on those rows alone that reach it; NULL on the others, where the operator does not look at it. So an
+    argument may be one that those before it protect, as in `CASE WHEN y <> 0 THEN x / y END`."""
+    arguments: list[pa.Array] = []
+    reached = np.ones(rows, bool)
+    """The rows on which no argument so far has decided."""
+    for place, argument in enumerate(call.arguments):
+        is_value = call.operator == "case" and (place % 2 == 1 or place == len(call.arguments) - 1)
+        chosen = reached
+        if is_value and place % 2 == 1:
+            chosen = reached & _flags(arguments[-1])
+        values = _on(argument, column, chosen, ansi)
+        arguments.append(values)
+        if is_value:
+            reached = reached & ~chosen
+        elif call.operator == "and":
+            reached = reached & ~_flags(pc.invert(values))
+        elif call.operator == "or":
+            reached = reached & ~_flags(values)
+        elif call.operator == "coalesce":
+            reached = reached & _flags(pc.is_null(values))
+    return arguments
+
+
+def _flags(values: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Where a condition is true: neither false nor NULL."""
+    flags: np.ndarray[Any, np.dtype[np.bool_]]
+    flags = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _on(
+    scalar: Scalar,
+    column: Callable[[str], pa.Array],
+    chosen: np.ndarray[Any, np.dtype[np.bool_]],
+    ansi: bool,
+) -> pa.Array:
+    """A scalar on some rows; NULL on the others."""
+    if chosen.all():
+        return evaluate(scalar, column, len(chosen), ansi=ansi)
+    positions = pa.array(np.flatnonzero(chosen))
+
+    def of_chosen(name: str) -> pa.Array:
+        return column(name).take(positions)
+
+    values = evaluate(scalar, of_chosen, len(positions), ansi=ansi)
+    return values.take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
 
 
 def _constant(literal: Literal) -> pa.Scalar:

@@ -14,8 +14,8 @@ from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.partial import Partial
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import QueryFailure
+from weft.kernel.joinagg.groups.lowering import AT
 from weft.kernel.joinagg.join import BLOCK
-from weft.kernel.joinagg.lowering import AT
 from weft.kernel.joinagg.together import Member, Side, evaluated_together
 
 __all__ = ["AT", "Side", "evaluated"]

@@ -22,12 +22,12 @@ from weft.algebra.predicates import LiteralPredicate, OrPredicate, PredicateSet
 from weft.algebra.predicates.slots import column_name, moved
 from weft.kernel.columns.column import Column
 from weft.kernel.columns.operations import Array
-from weft.kernel.failure import NeedsSpark, QueryFailure
+from weft.kernel.failure import NeedsSpark, QueryFailure, would_raise
 from weft.kernel.joinagg.contents.held import Contents
 from weft.kernel.joinagg.entries import Entries
-from weft.kernel.joinagg.grouping import Grouping
+from weft.kernel.joinagg.groups.grouping import Grouping
+from weft.kernel.joinagg.groups.lowering import computed, lowered, needed, to_table
 from weft.kernel.joinagg.join import BLOCK, Joined, join_steps, joined
-from weft.kernel.joinagg.lowering import lowered, needed, to_table
 from weft.kernel.network.conditions import Compiler, Evaluation
 from weft.kernel.network.joins.keys import equalities
 
@@ -60,7 +60,7 @@ class Contained(Protocol):
 class Remembered:
     """An input that several joins read: its contents at the same instants are made once, with all that is found out about them."""
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Contained) -> None:
         self._side = side
         self._last: tuple[Array, Contents] | None = None
 
@@ -122,7 +122,7 @@ def _or_failures(
     try:
         return _grouped(members, sides, instants, ansi, block)
     except NeedsSpark as problem:
-        failure = _of_key(problem)
+        failure = would_raise("a key", problem)
     except QueryFailure as error:
         failure = error
     return [
@@ -177,6 +177,7 @@ class _Running:
             instants,
             ansi=ansi,
             places=places,
+            computed=[one.in_order(places) for one in computed(query, member.partials)],
         )
         own = [p for p in query.predicates.predicates if p not in common.predicates]
         self._tests = _Tests([p.moved(places) for p in own if len(p.slots) > 1])
@@ -195,7 +196,7 @@ class _Running:
         except QueryFailure as failure:
             self._fail(failure)
         except NeedsSpark as problem:
-            self._fail(_of_key(problem))
+            self._fail(would_raise("a key", problem))
 
     def _selected(self, part: Joined) -> Joined:
         chosen: Array | None = None
@@ -229,11 +230,6 @@ class _Running:
                 self._fail(failure)
         assert self._failure is not None
         return self._failure
-
-
-def _of_key(problem: NeedsSpark) -> QueryFailure:
-    # Keys hold only what the kernel can evaluate, so under ANSI Spark would raise here, too.
-    return QueryFailure("ARITHMETIC_OVERFLOW", f"a key: {problem}")
 
 
 class _Tests:

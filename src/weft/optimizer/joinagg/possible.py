@@ -2,7 +2,7 @@
 
 1. An input whose expressions may raise an error is early: level 1 finds the query that fails, and leaves it out.
 2. An input with a sketch is early: a sketch of one row has no native form.
-3. Quantile sketches cannot stand for copies (`kernel/joinagg/scaling`): where an aggregate has one, all other inputs
+3. Quantile sketches cannot stand for copies (`kernel/joinagg/groups/scaling`): where an aggregate has one, all other inputs
    are late, so that every joined entry has one row of each of them.
 4. The rows of a table are there all the time; merged or not, they are read once. A sketch of them has no form.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.sources import source_of
+from weft.algebra.partial import QUANTILES
 from weft.optimizer.joinagg.plans import Plan
 
-_QUANTILES = ("kll_bigint", "kll_double")
 Fixed = tuple[bool | None, ...]
 """Of every input whether it must be early, must be late, or may be either (None)."""
 
@@ -27,7 +27,7 @@ def fixed_inputs(query: AggregationJoin) -> Fixed | None:
         is_table = entry.window is None
         if is_table and source.has_sketches:
             return None
-        if any(p.combine.name in _QUANTILES for p in source.partials(None)):
+        if any(p.combine.name in QUANTILES for p in source.partials(None)):
             with_quantiles.add(slot)
         must_be_early = not is_table and (source.can_raise or source.has_sketches)
         fixed.append(True if must_be_early else None)

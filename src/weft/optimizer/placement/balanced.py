@@ -66,9 +66,7 @@ def balanced(
     >>> sorted(balanced(Demand.of(workload, 1, 2)).trees())
     [[['a', 'b']], [['c', 'd']]]
     """
-    if not 0 <= balance <= 1:
-        detail = f"balance must be between 0 (total cost) and 1 (max cost): {balance:g}"
-        raise PlacementError("BAD_PLACEMENT", detail=detail)
+    check_balance(balance)
     if demand.nodes > demand.items:
         return _on_heaviest(demand, seed, balance, trials_per_item)
     starts = [wg_i(demand, seed)]
@@ -80,6 +78,13 @@ def balanced(
         plan = annealed(demand, plan, aim, seed, trials)
         best = min(best, plan, key=lambda plan: weighed(plan, balance))
     return replace(best, optimizer="balanced")
+
+
+def check_balance(balance: float) -> None:
+    """Raises if a balance is none."""
+    if not 0 <= balance <= 1:
+        detail = f"balance must be between 0 (total cost) and 1 (max cost): {balance:g}"
+        raise PlacementError("BAD_PLACEMENT", detail=detail)
 
 
 def _on_heaviest(demand: Demand, seed: int, balance: float, trials_per_item: int) -> Placement:

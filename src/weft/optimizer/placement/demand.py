@@ -96,6 +96,9 @@ def node_weights(nodes: int | Sequence[float] | Floats) -> Floats:
     Traceback (most recent call last):
     weft.errors.PlacementError: [BAD_PLACEMENT] the weight 0 of node 2 must be positive
     """
+    if isinstance(nodes, bool | float):
+        detail = f"the number of nodes {nodes} must be a whole number"
+        raise PlacementError("BAD_PLACEMENT", detail=detail)
     if isinstance(nodes, int):
         if not 0 < nodes <= MOST_NODES:
             wanted = "positive" if nodes <= 0 else f"at most {MOST_NODES:,}"

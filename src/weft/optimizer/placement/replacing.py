@@ -22,7 +22,7 @@ from weft.errors import PlacementError
 from weft.optimizer.edges.common_edges import Floats
 from weft.optimizer.edges.edge_atoms import Integers
 from weft.optimizer.edges.workload import Workload
-from weft.optimizer.placement.balanced import BALANCE, POWER
+from weft.optimizer.placement.balanced import BALANCE, POWER, check_balance
 from weft.optimizer.placement.demand import Demand
 from weft.optimizer.placement.growing_trees import GrowingTrees
 from weft.optimizer.placement.placement import Placement, placement
@@ -60,6 +60,7 @@ def replaced(
     them its number before, or -1 if it is new; by default node k is node k. `most_moves` is by default one
     query in twenty.
     """
+    check_balance(balance)
     demand = Demand.of(workload, before.rate, before.weights.tolist() if nodes is None else nodes)
     now = _new_numbers(before, demand, kept)
     places = _Places(demand, balance)

@@ -179,13 +179,18 @@ class Inspection:
         return {
             plan.stream.name: placed(compile_program(plan), self._weights).costs
             for plan in plans
-            if self._settings.kernel == "lanes" or "lane_costs" in self.counted(plan.stream.name)
+            if self._in_lanes("lane_costs" in self.counted(plan.stream.name))
         }
 
     def _lanes_of(self, log: str) -> tuple[float, ...]:
         """The weights of the lanes, if the steps of a log run in lanes, or did last."""
-        in_lanes = self._settings.kernel == "lanes" or self.counted(log).get("where") == "lanes"
+        in_lanes = self._in_lanes(self.counted(log).get("where") == "lanes")
         return self._weights if in_lanes else ()
+
+    def _in_lanes(self, last: bool) -> bool:
+        """Whether steps run in lanes: by the setting, or as the last one did."""
+        kernel = self._settings.kernel
+        return kernel == "lanes" or (kernel == "auto" and last)
 
     def _require(self, stream: str) -> None:
         if stream not in self._registry.sources:

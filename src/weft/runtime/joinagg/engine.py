@@ -25,6 +25,7 @@ from weft.algebra.query import StreamSchema
 from weft.errors import CheckpointError
 from weft.kernel.joinagg.instants import first_complete
 from weft.kernel.joinagg.panes import Panes, no_panes
+from weft.kernel.joinagg.updating import SetMemory
 from weft.kernel.windows.program import family
 from weft.optimizer.joinagg.plans import Plan
 from weft.runtime.checkpoint.commits import (
@@ -130,6 +131,8 @@ class JoinAggEngine:
         """The same after the step under way."""
         self._results: dict[str, QueryResult] | None = None
         """The last results of queries; None before anything is read."""
+        self._sets = SetMemory()
+        """Aggregation sets after the last commit, to be updated by the next step."""
         self._lanes, self._in_lanes = lanes, lanes.settings.kernel == "lanes"
         self._coverage = Coverage(log.storage)
         self._lane_joins: LaneJoins | None = None
@@ -271,7 +274,7 @@ class JoinAggEngine:
             if first <= next_instant:
                 # a new query does not show what the others have passed
                 shown_from = max(first, next_instant) if intent.watermark_before > 0 else first
-                complete[query.id] = known.get(query.id, shown_from)
+                complete[query.id] = min(known.get(query.id, shown_from), shown_from)
             else:
                 complete[query.id] = first
             ready.append(Ready(query, early, uses, tuple(begins), first))
@@ -313,7 +316,8 @@ class JoinAggEngine:
         ansi = intent.settings["ansi"].lower() == "true"
         kept = KeptEntries(panes, intent.watermark)
         counts = {key: len(held) for key, held in panes.items()}
-        return DriverJoins(kept, self._schemas(), tables, ansi), panes, counts
+        self._sets.drop()
+        return DriverJoins(kept, self._schemas(), tables, ansi, self._sets), panes, counts
 
     def _with_new(self, inputs: Inputs, last: Commit | None) -> dict[Key, Panes]:
         """All that may count in the step, by source."""
@@ -476,6 +480,7 @@ class JoinAggEngine:
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, commit: Commit
     ) -> None:
         self._panes = None if self._in_lanes else self._kept_panes
+        self._sets.commit()
         self._results = {
             query: replace(result, rows=()) for query, result in outcome.results.items()
         }

@@ -12,8 +12,12 @@ from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sources import Source, row_store, selection, source_of, united
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.query import StreamSchema
+from weft.kernel.joinagg.updating import can_update
 from weft.runtime.joinagg.served import Key
 from weft.runtime.planning.versions import ALWAYS
+
+MANY_PANES = 8
+"""Windows of so many panes have sets that are updated from step to step."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,12 @@ class Use:
         if window.kind == "tumbling":
             return watermark // window.length * window.length
         return watermark + self.source.pane - window.length
+
+
+def is_updated(window: InputWindow, source: Source) -> bool:
+    """Whether the aggregation set of an early input is updated from step to step (`kernel/joinagg/updating`)."""
+    many_panes = window.kind == "landmark" or window.length >= MANY_PANES * source.pane
+    return many_panes and can_update(source.partials(None))
 
 
 class Inputs:

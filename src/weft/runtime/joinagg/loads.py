@@ -9,6 +9,7 @@ from weft.algebra.joinagg.sources import source_of
 from weft.algebra.predicates.slots import plain_name, slot_of
 from weft.kernel.network.joins.keys import equalities
 from weft.optimizer.joinagg.weft_cost import InputLoad, JoinLoad
+from weft.runtime.joinagg.inputs import is_updated
 from weft.stats import StreamStatistics
 
 _SECOND = 1_000_000
@@ -43,15 +44,11 @@ def _input(query: AggregationJoin, slot: int, known: dict[str, StreamStatistics]
     rows, in_pane = max(rate * length, 1.0), max(rate * source.pane, 1.0)
     keys = [attribute.value.sql for attribute in source.attributes]
     of_pane, of_window = stream.groups(keys, in_pane), stream.groups(keys, rows)
-    folded = entry.window.kind == "landmark"
-    return InputLoad(
-        rows,
-        max(rate * query.step, 1.0),
-        of_window,
-        of_window if folded else of_pane * length / source.pane,
-        of_pane * query.step / source.pane,
-        aggregates,
-    )
+    new = of_pane * query.step / source.pane
+    merged = of_window if entry.window.kind == "landmark" else of_pane * length / source.pane
+    if is_updated(entry.window, source):
+        merged = min(merged, of_window + 2 * new)  # what comes and what goes, beside the set itself
+    return InputLoad(rows, max(rate * query.step, 1.0), of_window, merged, new, aggregates)
 
 
 def _values(

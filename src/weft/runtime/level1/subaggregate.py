@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from weft.algebra.network.lookup import Lookup
+from weft.algebra.partial import QUANTILES
 from weft.algebra.plan import Node, SharedPlan
 from weft.algebra.query import StreamSchema, quote
 from weft.kernel.fragments.state import FRAGMENT_END, ROW_COUNT
@@ -34,7 +35,8 @@ from weft.runtime.sessions import keep_microseconds
 _SORTS_ABOVE = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _OBJECT_GROUPS = 100_000
 """How many groups of a task may keep their sketches in a hash table. By default Spark sorts all rows
-from 128 groups on."""
+from 128 groups on, which is right for sketches of quantiles: a hundred of them are 50 megabytes."""
+_SPARKS_GROUPS = 128
 _FAST_MAP = "spark.sql.codegen.aggregate.fastHashMap.capacityBit"
 _FAST_GROUPS = 18
 """The size, as a power of two, of the small hash table in the generated code. Spark's default, 16, is
@@ -55,9 +57,9 @@ def subaggregate(
     `StepFailed` for queries that fail. `published`: the rows are read again, to be published."""
     rows = work.rows
     assert rows is not None
-    if work.own_session:
-        _fit_shuffle(work.spark, cores)
     plan = program.plan
+    if work.own_session:
+        _fit_shuffle(work.spark, cores, large_sketches=_has_quantiles(plan))
     measures = _measures(plan.stream, before)
     if published and not plan.nodes:
         _count_later(work, rows, measures)
@@ -187,14 +189,26 @@ def _observed(observation: Observation) -> dict[str, Any]:
         raise
 
 
-def _fit_shuffle(spark: SparkSession, cores: int) -> None:
-    """Set as many shuffle partitions as cores, because fragments are few, and larger hash tables. Only
-    for a session of weft's own."""
+def _has_quantiles(plan: SharedPlan) -> bool:
+    return any(
+        partial.combine.name in QUANTILES
+        for node in plan.nodes
+        if node.parent is None
+        for partial in node.partials
+    )
+
+
+def _fit_shuffle(spark: SparkSession, cores: int, *, large_sketches: bool) -> None:
+    """Set as many shuffle partitions as cores, because fragments are few, and larger hash tables, unless their sketches
+    are large. Only for a session of weft's own."""
     keep_microseconds(spark)
     key = "spark.sql.shuffle.partitions"
     if int(spark.conf.get(key) or 200) > cores:
         spark.conf.set(key, str(cores))
-    if int(spark.conf.get(_SORTS_ABOVE) or 128) < _OBJECT_GROUPS:
+    groups = int(spark.conf.get(_SORTS_ABOVE) or _SPARKS_GROUPS)
+    if large_sketches and groups == _OBJECT_GROUPS:
+        spark.conf.set(_SORTS_ABOVE, str(_SPARKS_GROUPS))
+    elif not large_sketches and groups < _OBJECT_GROUPS:
         spark.conf.set(_SORTS_ABOVE, str(_OBJECT_GROUPS))
     if int(spark.conf.get(_FAST_MAP) or 16) < _FAST_GROUPS:
         spark.conf.set(_FAST_MAP, str(_FAST_GROUPS))

@@ -89,6 +89,13 @@ class StateFile:
             return 0
         return sum(self._known()[number].rows for number in self._chosen(extract))
 
+    def expected(self, extract: Extract) -> float:
+        """About how many rows are inside: of a row group that holds other buckets, too, as large a part as it has buckets."""
+        if not extract.may_hold(self.entry):
+            return 0.0
+        groups = (self._known()[number] for number in self._chosen(extract))
+        return sum(group.rows * group.part(extract) for group in groups)
+
     def read(self, extract: Extract, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows, in pieces of bounded size."""
         if not extract.may_hold(self.entry):
@@ -128,6 +135,13 @@ class _Group:
     rows: int
     ends: tuple[int, int] | None
     buckets: tuple[int, int] | None
+
+    def part(self, extract: Extract) -> float:
+        """Which part of the buckets in the row group is wanted."""
+        if extract.buckets is None:
+            return 1.0
+        low, high = self.buckets or (0, len(extract.buckets) - 1)
+        return float(extract.buckets[low : high + 1].mean())
 
     def may_hold(self, extract: Extract) -> bool:
         low, high = extract.span

@@ -3,7 +3,8 @@
 A lane computes the units that are placed on it: groups of the program, each for some key buckets. Its task
 reads the fragments that due windows of these need from the state files, runs the same kernel as the driver,
 writes result files, and returns only their manifest entries. The state does not pass through the driver. A
-lane that would hold too many fragments at once takes its buckets in portions.
+lane that would hold too many fragments at once takes its buckets in portions, and so does one whose fragments would not fit into the
+processor's caches. Results of portions are written together.
 
 The names of a task's files have its attempt in them: a task that runs twice, because it was lost or slow,
 never writes what another attempt has written. The files of the attempt whose outputs Spark returns count.
@@ -37,6 +38,10 @@ from weft.runtime.windows.memory import bytes_in_memory
 from weft.runtime.windows.openstate import OpenState
 from weft.runtime.windows.placement import Share
 from weft.runtime.windows.spans import due_spans, late_spans
+
+_PORTION = 1 << 26
+"""Bytes of fragments that are computed at once. With 200 MB at once a lane took half as long again as with 64, and with 8 MB as long: arrays leave the
+caches, or calls cost more than what they do (`weft bench state --only executors` has such a lane)."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,8 @@ class _Lane:
         self._sink = ResultStore(work.results_root, work.owner)
         self._name = f"{number}-{task_attempt()}"
         self._written = 0
+        self._families: dict[str, list[pa.Table]] = {}
+        """Results that are not written yet."""
 
     def run(self) -> Iterator[Output]:
         started, busy = time.perf_counter(), time.process_time()
@@ -162,6 +169,7 @@ class _Lane:
                     yield "late", pairs
                 operations += woven.operations
                 yield from self._outputs(woven)
+        yield from self._results()
         yield (
             "lane",
             {
@@ -176,17 +184,17 @@ class _Lane:
         self, spans: dict[str, Span], buckets: Sequence[int]
     ) -> Iterator[np.ndarray[Any, np.dtype[np.bool_]]]:
         """The buckets, marked among all, or several parts of them if they are too much at once."""
-        needed = 0
+        needed = 0.0
         whole = _marked(buckets)
         for file in (*self._files, *self._new_files):
             span = spans.get(file.entry["node"])
             if span is not None:
-                rows = file.rows(Extract(span, whole))
-                share = len(buckets) / BUCKETS
-                needed += round(rows * share * bytes_in_memory(self._log, file.entry))
-        count = min(max(-(-needed // self._work.cap_bytes), 1), len(buckets))
-        for portion in np.array_split(np.array(buckets), count):
-            yield _marked(portion.tolist())
+                rows = file.expected(Extract(span, whole))
+                needed += rows * bytes_in_memory(self._log, file.entry)
+        bound = min(self._work.cap_bytes, _PORTION)
+        at_once = max(int(bound * len(buckets) / needed), 1) if needed else len(buckets)
+        for start in range(0, len(buckets), at_once):
+            yield _marked(buckets[start : start + at_once])
 
     def _woven(
         self,
@@ -213,10 +221,10 @@ class _Lane:
     def _outputs(self, woven: Woven) -> Iterator[Output]:
         work = self._work
         for family, tables in woven.families.items():
-            table = pa.concat_tables(tables).sort_by("query")
-            suffix = f"-{self._name}-{self._next()}"
-            file = self._sink.file_name(work.stream, work.step, work.attempt, family, suffix)
-            yield "result", self._sink.write_file(file, family, work.batch, table)
+            self._families.setdefault(family, []).extend(tables)
+        waiting = (table for tables in self._families.values() for table in tables)
+        if sum(table.nbytes for table in waiting) > work.cap_bytes:
+            yield from self._results()
         for query, failure in woven.failures.items():
             body = {"query": query, "class": failure.error_class, "message": failure.message}
             yield "failure", body
@@ -226,6 +234,16 @@ class _Lane:
             self._log.storage.write_table(name, raw)
             group, index = _shape_indices(self._program, shape)
             yield "unfinished", {"name": name, "group": group, "shape": index}
+
+    def _results(self) -> Iterator[Output]:
+        """Write the results that wait, a file for each family."""
+        work = self._work
+        for family, tables in self._families.items():
+            table = pa.concat_tables(tables).sort_by("query")
+            suffix = f"-{self._name}-{self._next()}"
+            file = self._sink.file_name(work.stream, work.step, work.attempt, family, suffix)
+            yield "result", self._sink.write_file(file, family, work.batch, table)
+        self._families.clear()
 
     def _next(self) -> int:
         self._written += 1

@@ -26,7 +26,6 @@ from weft.sql.joinagg.groups import (
     InstantTime,
     JoinedAggregates,
     bound_keys,
-    joined_aggregate,
 )
 from weft.sql.joinagg.windows import check_brackets, first_window, input_windows, step
 from weft.sql.joins.bound import BoundBlock
@@ -62,7 +61,8 @@ def aggregation_join(
     slots = tuple(range(len(plain.read)))
     check_connected(exact, BoundBlock(slots, conditions.between, ()))
     keys = bound_keys(query, rows, attributes)
-    outputs = Outputs(rows, keys.expressions, InstantTime(), JoinedAggregates(plain).bind)
+    joined = JoinedAggregates(plain, attributes)
+    outputs = Outputs(rows, keys.expressions, InstantTime(), joined.bind)
     columns = _columns(query, outputs, changes)
     having = None if query.having is None else outputs.having(query.having)
     return AggregationJoin(
@@ -77,7 +77,7 @@ def aggregation_join(
         ),
         conditions.between,
         keys.scalars,
-        tuple(map(joined_aggregate, outputs.aggregates)),
+        tuple(map(joined.joined, outputs.aggregates)),
         having,
         columns,
         step(plain, windows, query.instants),

@@ -20,7 +20,7 @@ from weft.algebra.types import BOOLEAN
 from weft.sql.fallback import Unshared
 from weft.sql.joins.evaluation import evaluable
 from weft.sql.reading.source import STRING
-from weft.sql.reading.syntax import String, SyntaxNode
+from weft.sql.reading.syntax import Binary, String, SyntaxNode
 from weft.sql.reading.syntax import walk as walk_syntax
 from weft.sql.scopes.block import Block, Pair, found
 from weft.sql.scopes.rows import Rows, boolean
@@ -72,7 +72,24 @@ def may_raise(rows: Rows, node: SyntaxNode, what: str) -> Unshared:
         node = part
         part = next((child for child in node.children() if typer.type(child).can_raise), None)
     text = rows.source.slice(node.start, node.stop)
-    return Unshared(f"{what} may raise an error on some rows: {text}", node.start)
+    reason = f"{what} may raise an error on some rows: {text}"
+    if isinstance(node, Binary) and node.operator in ("=", "<=>", "<>", "<", "<=", ">", ">="):
+        types = [typer.type(side).type for side in (node.left, node.right)]
+        if None not in types and types[0] != types[1]:
+            return Unshared(
+                f"{reason}, since it compares {types[0]} with {types[1]}",
+                node.start,
+                _cast_advice(rows, node, types[1] == "string"),
+            )
+    return Unshared(reason, node.start)
+
+
+def _cast_advice(rows: Rows, node: Binary, right_is_string: bool) -> str:
+    """How to compare both sides as strings, which never raises an error."""
+    sides = [rows.source.slice(side.start, side.stop) for side in (node.left, node.right)]
+    place = 0 if right_is_string else 1
+    sides[place] = f"CAST({sides[place]} AS STRING)"
+    return f"compare values of one type, such as {sides[0]} {node.operator} {sides[1]}"
 
 
 def with_names(scalar: Scalar, columns: Sequence[str], node: SyntaxNode) -> Scalar:

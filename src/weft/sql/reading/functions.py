@@ -69,7 +69,7 @@ _PERCENTILE: Final = "approx_percentile(x, p) is shared"
 _SKETCH: Final = "approx_count_distinct(x) is shared"
 _FROM_SUMS: Final = "it follows from count(*), sum(x), sum(y), sum(x * y), which are shared"
 _LIST: Final = "count(*), min, max, first and last are shared"
-_WINDOW_END: Final = "window.end is the time of a result"
+_WINDOW_END: Final = "window.end is the time of a result, and in an aggregation join the column at"
 
 ADVICE: Final[dict[str, str]] = {
     **dict.fromkeys(("median", "percentile", "percentile_cont", "percentile_disc"), _PERCENTILE),

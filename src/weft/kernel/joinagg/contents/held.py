@@ -117,6 +117,15 @@ class EntryRows:
     def codes(self, name: str) -> ColumnCodes:
         return self._source.codes(name).take(self._positions)
 
+    def only(self, chosen: Array) -> EntryRows:
+        """Some of the rows."""
+        return EntryRows(self._source, self._positions[chosen])
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """All columns, by their plain names."""
+        return {name: values.take(self._positions) for name, values in self._source.columns.items()}
+
 
 @dataclass(frozen=True)
 class Contents:

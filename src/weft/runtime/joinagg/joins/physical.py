@@ -16,10 +16,11 @@ from weft.algebra.query import StreamSchema
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import QueryFailure
 from weft.kernel.joinagg.entries import Entries
-from weft.kernel.joinagg.lowering import Lifted
+from weft.kernel.joinagg.groups.lowering import Lifted
 from weft.kernel.joinagg.panes import of_table
 from weft.kernel.joinagg.together import Contained, Member, Remembered, Side, evaluated_together
-from weft.runtime.joinagg.inputs import Use
+from weft.kernel.joinagg.updating import SetMemory, UpdatedSet
+from weft.runtime.joinagg.inputs import Use, is_updated
 from weft.runtime.joinagg.joins.joining import Kept, Ready, joined_together
 
 _AT_ONCE = 256
@@ -69,16 +70,22 @@ class Holding(Protocol):
 
 
 class Sides:
-    """The early inputs of a step's joins: equal ones of several joins are one."""
+    """The early inputs of a step's joins: equal ones of several joins are one. `sets` are those of earlier steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, sets: SetMemory | None = None) -> None:
         self._early: dict[object, Remembered] = {}
+        self._sets = sets
 
     def early(self, use: Use, begin: int, held: Holding) -> Remembered:
         name = (use.key, use.window, use.query.step, begin)
         if name not in self._early:
             entries = held.of([use], begin)
-            side = Side(entries, True, use.source.partials(use.stream))
+            partials = use.source.partials(use.stream)
+            side: Contained = Side(entries, True, partials)
+            if self._sets is not None and is_updated(use.window, use.source):
+                since = begin if use.window.kind == "landmark" else None
+                of_input = (use.key, use.window, use.query.step, since)
+                side = UpdatedSet(entries, partials, self._sets, of_input)
             self._early[name] = Remembered(side)
         return self._early[name]
 
@@ -137,6 +144,8 @@ class DriverJoins:
     schemas: Mapping[str, StreamSchema]
     tables: Mapping[str, pa.Table]
     ansi: bool
+    sets: SetMemory | None = None
+    """The aggregation sets of earlier steps."""
 
     def entries(self, use: Use, begin: int) -> Entries:
         return self.kept.of([use], begin)
@@ -145,7 +154,7 @@ class DriverJoins:
         return joined_together(ready, self.kept)
 
     def results(self, groups: Sequence[Group]) -> Results:
-        known = Sides()
+        known = Sides(self.sets)
         for group in groups:
             sides = sides_of(group.ready, self.kept, self.tables, known)
             for chunk in group.chunks:

@@ -15,7 +15,7 @@ from weft.errors import RunError
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import QueryFailure
 from weft.kernel.joinagg.entries import Entries
-from weft.kernel.joinagg.lowering import lowered, of_tables
+from weft.kernel.joinagg.groups.lowering import lowered, of_tables
 from weft.kernel.joinagg.together import Member
 from weft.runtime.checkpoint.commits import Entry, Intent
 from weft.runtime.checkpoint.failpoints import reach

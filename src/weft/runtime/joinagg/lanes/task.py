@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from weft.kernel.failure import QueryFailure
 from weft.kernel.joinagg.entries import Entries
-from weft.kernel.joinagg.lowering import of_tables, to_table
+from weft.kernel.joinagg.groups.lowering import of_tables, to_table
 from weft.kernel.joinagg.panes import Panes, no_panes
 from weft.kernel.joinagg.split import Split, split_of
 from weft.kernel.joinagg.together import Member, parts_together

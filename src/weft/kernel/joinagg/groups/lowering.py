@@ -17,10 +17,13 @@ from weft.kernel.columns import partial_columns
 from weft.kernel.columns.arrow import arrow_type, single
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
-from weft.kernel.joinagg.grouping import Grouping, Groups, Slot
+from weft.kernel.joinagg.groups.computed import Computed
+from weft.kernel.joinagg.groups.grouping import Grouping, Groups, Slot
 from weft.kernel.windows.lower import from_stored, lower
 
 AT = "at"
+_DISTINCT = "distinct/"
+"""What the names of columns with lists of distinct values begin with."""
 Lifted = Sequence[tuple[Partial, ...]]
 """The partials of each aggregate, in the order in which it is lowered."""
 
@@ -31,6 +34,15 @@ def needed(query: AggregationJoin, lifted: Lifted) -> list[tuple[Slot, Partial]]
         (entry.slot, partial)
         for entry, of_entry in zip(query.aggregates, lifted, strict=True)
         for partial in of_entry
+    ]
+
+
+def computed(query: AggregationJoin, lifted: Lifted) -> list[Computed]:
+    """The aggregates that are computed of joined entries."""
+    return [
+        Computed(aggregate, partials)
+        for aggregate, partials in zip(query.aggregates, lifted, strict=True)
+        if aggregate.is_computed
     ]
 
 
@@ -81,6 +93,8 @@ def to_table(query: AggregationJoin, lifted: Lifted, grouping: Grouping) -> pa.T
     for slot, partial in needed(query, lifted):
         stored = groups.partials[slot, partial.name]
         columns[_column(slot, partial)] = partial_columns.packed(partial, stored)
+    for name, lists in grouping.distinct(groups).items():
+        columns[f"{_DISTINCT}{name}"] = lists
     return pa.table(columns)
 
 
@@ -91,7 +105,9 @@ def of_tables(
     partials = needed(query, lifted)
     at = [single(table.column(AT)).to_numpy() for table in tables]
     instants = np.unique(np.concatenate([np.zeros(0, np.int64), *at]))
-    grouping = Grouping(query.keys, partials, (), instants, ansi=ansi)
+    grouping = Grouping(
+        query.keys, partials, (), instants, ansi=ansi, computed=computed(query, lifted)
+    )
     for table, of_table in zip(tables, at, strict=True):
         keys = [single(table.column(f"k{index}")) for index in range(len(query.keys))]
         stored = {
@@ -100,7 +116,12 @@ def of_tables(
             )
             for slot, partial in partials
         }
-        grouping.add_groups(of_table, keys, stored)
+        distinct = {
+            name.removeprefix(_DISTINCT): single(table.column(name))
+            for name in table.column_names
+            if name.startswith(_DISTINCT)
+        }
+        grouping.add_groups(of_table, keys, stored, distinct)
     return grouping
 
 

@@ -2,7 +2,7 @@
 
 The first one asks it to end after the step under way: whatever the step did is committed. The
 second one ends the process at once. That loses nothing either, as after a crash: the step is not
-committed, and the next start runs it again.
+committed, and the next start runs it again. Before there is a run, they end the command.
 """
 
 from __future__ import annotations
