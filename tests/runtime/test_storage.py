@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,22 @@ def test_folders_that_another_program_made_are_durable_once_they_are_settled(
         "results",
         ".",
     ]
+
+
+def test_a_folder_that_is_made_while_it_is_listed_is_empty(tmp_path: Path) -> None:
+    """Arrow looks twice: whether the folder can be listed, and whether it is there."""
+    storage = Storage(tmp_path)
+    listed = threading.Event()
+
+    def come_and_go() -> None:
+        while not listed.is_set():
+            (tmp_path / "published").mkdir()
+            (tmp_path / "published").rmdir()
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        assert [storage.names("published") for _ in range(20_000)] == [[]] * 20_000
+    finally:
+        listed.set()
+        thread.join()

@@ -79,8 +79,12 @@ class Storage:
     def names(self, folder: str) -> list[str]:
         """The sorted names of the files in a folder; empty if the folder does not exist."""
         selector = fs.FileSelector(self.path(folder), allow_not_found=True)
-        with self.reached(folder):
-            return sorted(info.base_name for info in self.filesystem.get_file_info(selector))
+        try:
+            with self.reached(folder):
+                infos = self.filesystem.get_file_info(selector)
+        except FileNotFoundError:  # Arrow raises if the folder is made while it looks
+            return []
+        return sorted(info.base_name for info in infos)
 
     def read(self, name: str) -> bytes:
         with (
