@@ -65,7 +65,8 @@ class Entries:
         """The contents of an input that does not change."""
         entries = self if merged is None else self.combined(merged)
         every = np.arange(len(entries))
-        return Contents(None, EntryRows(entries.coded, every), entries.counts, entries.partials)
+        rows = EntryRows(entries.coded, every)
+        return Contents(None, rows, entries.counts, entries.partials, merged is not None)
 
     def at(self, instants: Array, merged: Sequence[Partial] | None) -> Contents:
         """The contents at instants, which ascend. `merged` are the partials to combine by key; None: the
@@ -177,6 +178,7 @@ def _merged_copies(
         EntryRows(entries.coded, positions[low]),
         np.add.reduceat(counts, low) if len(low) else counts,
         partials,
+        merged=True,
     )
 
 
@@ -203,6 +205,7 @@ def _ranges(
         EntryRows(entries.coded, chosen.positions[low]),
         combiner.over(COUNT_STAR, low, high)[0],
         {p.name: combiner.over(p, low, high) for p in merged},
+        merged=True,
     )
 
 

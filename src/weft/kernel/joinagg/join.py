@@ -94,6 +94,15 @@ class Joined:
         )
 
 
+@dataclass(frozen=True)
+class Matching:
+    """Two aggregation sets whose entries are joined where their instants and join values are equal: the number of each entry's join value; -1:
+    it is joined with nothing."""
+
+    contents: tuple[Contents, Contents]
+    values: tuple[Array, Array]
+
+
 class _Side:
     """An input, sorted by key and instant, to be searched."""
 
@@ -160,7 +169,8 @@ class _Probes:
     ) -> None:
         self._step, self._side, self._ansi = step, side, ansi
         self._slot = step.left_slot
-        self._places: Array | None = None
+        self.by_entry: Array | None = None
+        """Of each entry of the one input, the place of its key on the other side."""
         self.tests = (*step.of_key, *step.tests)
         if self._slot is None:
             return
@@ -170,7 +180,7 @@ class _Probes:
             by_value = self._tested(contents, keys, by_value, number)
             self.tests = step.tests
         by_code = np.append(by_value, -1)
-        self._places = by_code[keys.codes]
+        self.by_entry = by_code[keys.codes]
 
     def _tested(
         self, contents: Sequence[Contents], keys: EntryKeys, places: Array, number: int
@@ -191,9 +201,9 @@ class _Probes:
         return tested
 
     def places(self, left: Joined) -> Array:
-        if self._places is not None:
+        if self.by_entry is not None:
             assert self._slot is not None
-            return self._places[left.positions[self._slot]]
+            return self.by_entry[left.positions[self._slot]]
         values, valid = key_values(self._step.key.left, left, ansi=self._ansi)
         return self._side.places(values, valid)
 
@@ -215,6 +225,19 @@ def joined(
     every = np.arange(len(contents[0]))
     start = Joined(contents, [every], contents[0].instants)
     yield from _carried(start, sides, probes, steps, ansi, block)
+
+
+def matching(
+    contents: Sequence[Contents], steps: Sequence[JoinStep], *, ansi: bool
+) -> Matching | None:
+    """Two aggregation sets that are joined on equal keys and nothing else; None if these inputs are not."""
+    if len(contents) != 2 or not all(one.merged and len(one) for one in contents):
+        return None
+    side = _side(contents[1], steps[0].key.right, ansi=ansi)
+    probes = _Probes(contents, steps[0], side, 1, ansi=ansi)
+    if probes.tests or probes.by_entry is None:
+        return None
+    return Matching((contents[0], contents[1]), (probes.by_entry, side.keys.codes))
 
 
 def _carried(

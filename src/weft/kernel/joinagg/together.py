@@ -27,7 +27,7 @@ from weft.kernel.joinagg.contents.held import Contents
 from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.groups.grouping import Grouping
 from weft.kernel.joinagg.groups.lowering import computed, lowered, needed, to_table
-from weft.kernel.joinagg.join import BLOCK, Joined, join_steps, joined
+from weft.kernel.joinagg.join import BLOCK, Joined, Matching, join_steps, joined, matching
 from weft.kernel.network.conditions import Compiler, Evaluation
 from weft.kernel.network.joins.keys import equalities
 
@@ -140,8 +140,10 @@ def _grouped(
     ordered = [contents[slot] for slot in order]
     running = [_Running(member, common, places, ordered, instants, ansi) for member in members]
     steps = join_steps(common.moved(places), len(order))
-    for part in joined(ordered, steps, ansi=ansi, block=block):
-        for one in running:
+    sets = matching(ordered, steps, ansi=ansi)
+    joining = [one for one in running if sets is None or not one.multiply(sets)]
+    for part in joined(ordered, steps, ansi=ansi, block=block) if joining else ():
+        for one in joining:
             one.add(part)
     return running
 
@@ -186,6 +188,10 @@ class _Running:
             for slot, name in member.selections.items()
         ]
         self._failure: QueryFailure | None = None
+
+    def multiply(self, sets: Matching) -> bool:
+        """Take all groups of two aggregation sets without joining them, if that can and should be done."""
+        return not self._tests and not self._bits and self._grouping.multiply(sets)
 
     def add(self, part: Joined) -> None:
         """Take what is the query's out of a block."""
@@ -239,6 +245,9 @@ class _Tests:
         compiler = Compiler()
         self._numbers = compiler.numbers(tuple(predicates))
         self._conditions = compiler.compiled()
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers)
 
     def passing(self, part: Joined, ansi: bool) -> Joined:
         if not self._numbers:

@@ -165,6 +165,7 @@ def _only(contents: Contents, chosen: Array) -> Contents:
         contents.rows.only(chosen),
         contents.counts[chosen],
         {name: partial_columns.take(of, chosen) for name, of in contents.partials.items()},
+        merged=True,
     )
 
 

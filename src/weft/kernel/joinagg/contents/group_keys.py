@@ -59,6 +59,12 @@ class GroupKeys:
             codes = codes + digits[joined.positions[slot]]
         return codes
 
+    def digits(self, inputs: int) -> list[Array | None] | None:
+        """What the columns of each input add to the code of a group (None: it has no key); None if a key is computed."""
+        if self._computed:
+            return None
+        return [self._of_entries.get(slot) for slot in range(inputs)]
+
     def codes_of(self, keys: Sequence[pa.Array], count: int) -> Array:
         """The codes of groups that were made elsewhere, by their keys."""
         assert not self._columns, "these codes are of contents"

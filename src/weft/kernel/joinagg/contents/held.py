@@ -136,6 +136,8 @@ class Contents:
     rows: EntryRows
     counts: Array
     partials: Mapping[str, Stored]
+    merged: bool = False
+    """Whether they are an aggregation set: entries of the same key are one."""
     found: Memory = field(default_factory=Memory, init=False, compare=False, repr=False)
 
     def __len__(self) -> int:

@@ -8,7 +8,6 @@ groups together, so memory holds groups, not joined entries.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,28 +23,15 @@ from weft.kernel.joinagg.contents.group_keys import GroupKeys
 from weft.kernel.joinagg.contents.held import Contents
 from weft.kernel.joinagg.groups.computed import Computed
 from weft.kernel.joinagg.groups.distinct import DistinctValues
+from weft.kernel.joinagg.groups.partial_groups import Groups, Slot
+from weft.kernel.joinagg.groups.products import product
 from weft.kernel.joinagg.groups.scaling import check_sums, counted, scaled
-from weft.kernel.joinagg.join import Joined
+from weft.kernel.joinagg.join import Joined, Matching
 
-Slot = int | None
 _LOW = (1 << 32) - 1
 _MOST_HIGH = 1 << 20
 _MOST_SUM = 1 << 62
 """What sums of a block are below if they are added up as one integer each."""
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Groups at instants, sorted by group: the instant, the code of the key, and the partials of each."""
-
-    instants: Array
-    codes: Array
-    partials: Mapping[tuple[Slot, str], Stored]
-
-    def only(self, chosen: Array) -> Groups:
-        """Some of the groups."""
-        taken = {key: partial_columns.take(of, chosen) for key, of in self.partials.items()}
-        return Groups(self.instants[chosen], self.codes[chosen], taken)
 
 
 class Grouping:
@@ -102,6 +88,17 @@ class Grouping:
             of_block = _of_block(place, partial, in_order, copies, computed, self._distinct)
             columns[slot, partial.name] = runs.combined(partial, of_block)
         self._blocks.append(Groups(joined.instants[runs.first], runs.codes, columns))
+
+    def multiply(self, sets: Matching) -> bool:
+        """Take in all groups of two joined aggregation sets, if that can and should be done without joining them (`products`)."""
+        digits = self._keys.digits(len(sets.contents))
+        if digits is None or self._computed or self._of_distinct:
+            return False
+        partials = [(slot, self._place(slot), partial) for slot, partial in self._partials]
+        groups = product(sets, digits, partials, self._instants)
+        if groups is not None:
+            self._blocks.append(groups)
+        return groups is not None
 
     def _place(self, slot: Slot) -> Slot:
         return slot if slot is None or self._places is None else self._places[slot]

@@ -18,7 +18,8 @@ from weft.kernel.columns.arrow import arrow_type, single
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.joinagg.groups.computed import Computed
-from weft.kernel.joinagg.groups.grouping import Grouping, Groups, Slot
+from weft.kernel.joinagg.groups.grouping import Grouping
+from weft.kernel.joinagg.groups.partial_groups import Groups, Slot
 from weft.kernel.windows.lower import from_stored, lower
 
 AT = "at"
