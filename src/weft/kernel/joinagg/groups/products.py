@@ -8,7 +8,7 @@ Preconditions: 1. Two inputs, both aggregated early, joined on equal keys and no
 counts, sums or extremes. It declines (None) where a precondition fails; where sums might not be exact in a double (2^53) or a float is not
 finite; where matrices would be too large or nearly empty; and where entries hardly multiply, since then joining them costs as little.
 
-Time: O(T·G·K·H) for T instants, G and H groups, and K join values, at a fraction of a nanosecond each, where joining costs some 0.1 µs for each pair
+Time: O(T·G·K·H) for T instants, G and H groups, and K join values, at 0.2 to 0.4 ns each (extremes: some 2 ns), where joining costs some 0.1 µs for each pair
 of entries. Space: O(T·(G·K + K·H + G·H)), as many instants at once as a bound allows.
 """
 
@@ -206,13 +206,14 @@ def _part(
 
 
 def _multiplied(left: Array | None, right: Array | None, *, exact: bool = True) -> Array | None:
-    """Products at every instant; None if they are not exact, or not finite."""
+    """Products at every instant; None if they are not exact, or not finite. By einsum, whose loops stay on this thread: those of BLAS
+    wait for work on all cores while Spark needs them."""
     if left is None or right is None:
         return None
     largest = float(np.abs(left).sum(axis=2).max()) * float(np.abs(right).max())
     if not largest < (_EXACT if exact else np.inf):
         return None
-    multiplied: Array = np.matmul(left, right.swapaxes(1, 2))
+    multiplied: Array = np.einsum("tgk,thk->tgh", left, right)
     return multiplied
 
 
