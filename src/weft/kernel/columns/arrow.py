@@ -82,3 +82,17 @@ def factorized(values: Array) -> tuple[Array, Array]:
     """
     encoded = pa.array(values).dictionary_encode()
     return encoded.dictionary.to_numpy(), encoded.indices.to_numpy().astype(np.int64)
+
+
+def ascending(values: Array) -> tuple[Array, Array]:
+    """The distinct values of integers in ascending order, and for each place which of them it has.
+
+    >>> distinct, which = ascending(np.array([7, 3, 7]))
+    >>> distinct.tolist(), which.tolist()
+    ([3, 7], [1, 0, 1])
+    """
+    distinct, which = factorized(values)
+    order = np.argsort(distinct)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return distinct[order], ranks[which]

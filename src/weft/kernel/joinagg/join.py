@@ -11,7 +11,8 @@ result. Time: O(n log n) for the entries of each input, plus the candidates of e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from weft.kernel.columns.column import Column
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.sorting import ordered
 from weft.kernel.joinagg.contents.entry_keys import EntryKeys, keys_of
-from weft.kernel.joinagg.contents.held import Contents
+from weft.kernel.joinagg.contents.held import Contents, Memory
 from weft.kernel.network.conditions import Compiler, Conditions, Evaluation
 from weft.kernel.network.joins.keys import Key, KeySide, equalities, equality_key, key_values
 
@@ -101,26 +102,35 @@ class Matching:
 
     contents: tuple[Contents, Contents]
     values: tuple[Array, Array]
+    found: Memory = field(default_factory=Memory, init=False, compare=False, repr=False)
 
 
 class _Side:
-    """An input, sorted by key and instant, to be searched."""
+    """An input to be searched by key and instant. It is sorted when its entries are asked for."""
 
     def __init__(self, contents: Contents, key: KeySide, *, ansi: bool) -> None:
         self.keys = keys_of(contents, key, ansi=ansi)
+        self._instants = contents.instants
+
+    @cached_property
+    def _sorted(self) -> tuple[Array, Array, Array | None]:
+        """Entries by key and instant, where those of each begin, and the instants that there are (None: all of them)."""
         entries = self.keys.entries
-        self.instants = None if contents.instants is None else np.unique(contents.instants[entries])
         codes = self.keys.codes[entries]
-        width = 1
-        if contents.instants is not None and self.instants is not None:
-            width = max(len(self.instants), 1)
-            places = np.searchsorted(self.instants, contents.instants[entries])
-            codes = codes * width + places
+        width, instants = 1, None
+        if self._instants is not None:
+            instants = np.unique(self._instants[entries])
+            width = max(len(instants), 1)
+            codes = codes * width + np.searchsorted(instants, self._instants[entries])
         order, sorted_codes = ordered(codes)
-        self.entries = entries[order]
-        self._starts = np.searchsorted(
+        starts = np.searchsorted(
             sorted_codes, np.arange(len(self.keys.values) * width + 1), side="left"
         )
+        return entries[order], starts, instants
+
+    @property
+    def entries(self) -> Array:
+        return self._sorted[0]
 
     def places(self, values: Array, valid: Array | None) -> Array:
         """The number of each value among those of this side; -1 where it is none of them."""
@@ -135,23 +145,24 @@ class _Side:
 
     def ranges(self, places: Array, instants: Array | None) -> tuple[Array, Array, Array]:
         """The probing entries that may have partners, and the range of each one's partners."""
+        _, starts, own_instants = self._sorted
         matching = places >= 0
-        if self.instants is None:
+        if own_instants is None:
             probes = np.flatnonzero(matching)
             first = places[probes]
-            return probes, self._starts[first], self._starts[first + 1]
-        width = max(len(self.instants), 1)
+            return probes, starts[first], starts[first + 1]
+        width = max(len(own_instants), 1)
         if instants is None:
             probes = np.flatnonzero(matching)
             first = places[probes] * width
-            return probes, self._starts[first], self._starts[first + width]
-        near = np.searchsorted(self.instants, instants)
-        if len(self.instants):
+            return probes, starts[first], starts[first + width]
+        near = np.searchsorted(own_instants, instants)
+        if len(own_instants):
             near = np.minimum(near, width - 1)
-            matching &= self.instants[near] == instants
+            matching &= own_instants[near] == instants
         probes = np.flatnonzero(matching)
         first = places[probes] * width + near[probes]
-        return probes, self._starts[first], self._starts[first + 1]
+        return probes, starts[first], starts[first + 1]
 
 
 def _side(contents: Contents, key: KeySide, *, ansi: bool) -> _Side:

@@ -58,9 +58,8 @@ def keys_of(contents: Contents, side: KeySide, *, ansi: bool) -> EntryKeys:
 def _keys(contents: Contents, side: KeySide, ansi: bool) -> EntryKeys:
     names = sorted({plain_name(name) for name in side.names})
     if len(names) == 1:
-        values, valid = _by_code(contents, names[0], side, ansi)
-    else:
-        values, valid = key_values(side, _Alone(contents), ansi=ansi)
+        return _of_column(contents, names[0], side, ansi)
+    values, valid = key_values(side, _Alone(contents), ansi=ansi)
     codes = np.full(len(values), -1, np.int64)
     entries = np.arange(len(values)) if valid is None else np.flatnonzero(valid)
     distinct, first, numbers = np.unique(values[entries], return_index=True, return_inverse=True)
@@ -72,20 +71,21 @@ def _keys(contents: Contents, side: KeySide, ansi: bool) -> EntryKeys:
     return EntryKeys(distinct, entries[first], codes, pure)
 
 
-def _by_code(
-    contents: Contents, name: str, side: KeySide, ansi: bool
-) -> tuple[Array, Array | None]:
-    """The key of one column, computed for each value and not for each entry."""
+def _of_column(contents: Contents, name: str, side: KeySide, ansi: bool) -> EntryKeys:
+    """The keys of one column, computed for each value and not for each entry."""
     coded = contents.codes(name)
     present, values = coded.distinct()
     of_values, valid = key_values(side, _Values(values), ansi=ansi)
-    by_code = np.zeros(coded.count, np.int64)
-    by_code[present] = of_values
-    if valid is None:
-        return by_code[coded.codes], None
-    there = np.zeros(coded.count, bool)
-    there[present] = valid
-    return by_code[coded.codes], there[coded.codes]
+    if valid is not None:
+        present, of_values = present[valid], of_values[valid]
+    distinct, numbers = np.unique(of_values, return_inverse=True)
+    by_code = np.full(coded.count, -1, np.int64)
+    by_code[present] = numbers.reshape(-1)
+    codes = by_code[coded.codes]
+    examples = np.zeros(len(distinct), np.int64)
+    entries = np.flatnonzero(codes >= 0)
+    examples[codes[entries]] = entries
+    return EntryKeys(distinct, examples, codes, len(distinct) == len(present))
 
 
 class _Values:

@@ -22,6 +22,7 @@ import numpy as np
 from weft.algebra.partial import Partial
 from weft.kernel.columns import codes as extremes
 from weft.kernel.columns import partial_columns
+from weft.kernel.columns.arrow import ascending
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.sorting import ordered
@@ -51,11 +52,15 @@ def product(
     group; None: it has no key."""
     if not all(partial.combine.name in (*_SUMS, *_EXTREMES) for _, _, partial in partials):
         return None
-    sides = _sides(sets, digits, instants)
-    if sides is None or not _pays(sides, len(instants)):
+    meeting = sets.found.of("products", lambda: _meeting(sets, instants))
+    if meeting is None or not _multiplies(meeting):
         return None
-    cells = sum(len(side.groups) for side in sides) * sides[0].width
-    cells += len(sides[0].groups) * len(sides[1].groups)
+    left, right = (_side(of, digit) for of, digit in zip(meeting.sides, digits, strict=True))
+    sides = left, right
+    if not _is_full(sides, meeting, len(instants)):
+        return None
+    cells = sum(len(side.groups) for side in sides) * left.of.width
+    cells += len(left.groups) * len(right.groups)
     at_once = _MOST_CELLS // max(cells, 1)
     parts: list[Groups] = []
     for start in range(0, len(instants), max(at_once, 1)):
@@ -69,20 +74,16 @@ def product(
 
 
 @dataclass(frozen=True)
-class _Side:
-    """The entries of one input that are joined with something."""
+class _Entries:
+    """The entries of one input that have a join value of the other one, too."""
 
     contents: Contents
-    entries: Array
+    positions: Array
     places: Array | None
     """Of their instants; None: they are there at all of them."""
     values: Array
     """Numbers of their join values, below `width`."""
     width: int
-    groups: Array
-    """The codes of groups, ascending."""
-    numbers: Array
-    """Which of the groups each entry is in."""
 
     def pairs(self, instants: int) -> Array:
         """How many entries there are, by instant and join value."""
@@ -91,13 +92,33 @@ class _Side:
         codes = self.places * self.width + self.values
         return np.bincount(codes, minlength=instants * self.width).reshape(instants, self.width)
 
+
+@dataclass(frozen=True)
+class _Meeting:
+    """What does not depend on groups: both inputs, and how many joined entries there are."""
+
+    sides: tuple[_Entries, _Entries]
+    joined: int
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One input, with the groups of its entries."""
+
+    of: _Entries
+    groups: Array
+    """The codes of groups, ascending."""
+    numbers: Array
+    """Which of the groups each entry is in."""
+
     def between(self, start: int, stop: int) -> _Matrices:
         """The matrices of some instants."""
-        if self.places is None:
-            return _Matrices(self, self.entries, self.values, self.numbers, 1)
-        chosen = np.flatnonzero((self.places >= start) & (self.places < stop))
-        numbers = (self.places[chosen] - start) * len(self.groups) + self.numbers[chosen]
-        return _Matrices(self, self.entries[chosen], self.values[chosen], numbers, stop - start)
+        positions, places, values = self.of.positions, self.of.places, self.of.values
+        if places is None:
+            return _Matrices(self, positions, values, self.numbers, 1)
+        chosen = np.flatnonzero((places >= start) & (places < stop))
+        numbers = (places[chosen] - start) * len(self.groups) + self.numbers[chosen]
+        return _Matrices(self, positions[chosen], values[chosen], numbers, stop - start)
 
 
 class _Matrices:
@@ -107,13 +128,13 @@ class _Matrices:
         self, side: _Side, entries: Array, values: Array, numbers: Array, instants: int
     ) -> None:
         self._side, self._entries = side, entries
-        self._cells = numbers * side.width + values
-        self._shape = (instants, len(side.groups), side.width)
-        self.counts = self._sums(side.contents.counts)
+        self._cells = numbers * side.of.width + values
+        self._shape = (instants, len(side.groups), side.of.width)
+        self.counts = self._sums(side.of.contents.counts)
 
     def sums(self, partial: Partial) -> Array | None:
         """The sums of a partial; None if they are not exact in doubles."""
-        stored = self._side.contents.partials[partial.name]
+        stored = self._side.of.contents.partials[partial.name]
         if partial.combine.name == "add_wide":
             high, low = stored[0] + (stored[1] >> 32), stored[1] & _LOW
             return self._sums(high * float(1 << 32) + low)
@@ -135,10 +156,8 @@ class _Matrices:
         return np.ascontiguousarray(np.moveaxis(cells.reshape(self._shape), 2, 0))
 
 
-def _sides(
-    sets: Matching, digits: Sequence[Array | None], instants: Array
-) -> tuple[_Side, _Side] | None:
-    """Both inputs, reduced to the join values that both have."""
+def _meeting(sets: Matching, instants: Array) -> _Meeting | None:
+    """Both inputs, reduced to the join values that both have; None if there is none."""
     most = 1 + max(int(values.max(initial=-1)) for values in sets.values)
     common = np.ones(most, bool)
     for values in sets.values:
@@ -147,29 +166,33 @@ def _sides(
         return None
     numbers = np.cumsum(common) - 1
     sides = []
-    for contents, values, digit in zip(sets.contents, sets.values, digits, strict=True):
-        entries = np.flatnonzero((values >= 0) & common[values])
+    for contents, values in zip(sets.contents, sets.values, strict=True):
+        positions = np.flatnonzero((values >= 0) & common[values])
         at = contents.instants
-        places = None if at is None else np.searchsorted(instants, at[entries])
-        if digit is None:
-            groups, of_entries = np.zeros(1, np.int64), np.zeros(len(entries), np.int64)
-        else:
-            groups, of_entries = np.unique(digit[entries], return_inverse=True)
-        of_values = numbers[values[entries]]
-        width = int(common.sum())
-        sides.append(
-            _Side(contents, entries, places, of_values, width, groups, of_entries.reshape(-1))
-        )
-    return sides[0], sides[1]
-
-
-def _pays(sides: tuple[_Side, _Side], instants: int) -> bool:
-    """Whether there are so many joined entries that they should not be made."""
+        places = None if at is None else np.searchsorted(instants, at[positions])
+        of_values = numbers[values[positions]]
+        sides.append(_Entries(contents, positions, places, of_values, int(numbers[-1]) + 1))
     left, right = sides
-    joined = int((left.pairs(instants) * right.pairs(instants)).sum())
-    elements = instants * len(left.groups) * left.width * len(right.groups)
-    entries = len(left.entries) + len(right.entries)
-    return joined >= MULTIPLIED * entries and elements <= _EMPTY * joined
+    joined = int((left.pairs(len(instants)) * right.pairs(len(instants))).sum())
+    return _Meeting((left, right), joined)
+
+
+def _side(entries: _Entries, digit: Array | None) -> _Side:
+    if digit is None:
+        return _Side(entries, np.zeros(1, np.int64), np.zeros(len(entries.positions), np.int64))
+    return _Side(entries, *ascending(digit[entries.positions]))
+
+
+def _multiplies(meeting: _Meeting) -> bool:
+    """Whether there are so many joined entries that they should not be made."""
+    return meeting.joined >= MULTIPLIED * sum(len(side.positions) for side in meeting.sides)
+
+
+def _is_full(sides: tuple[_Side, _Side], meeting: _Meeting, instants: int) -> bool:
+    """Whether the matrices are not nearly empty."""
+    left, right = sides
+    elements = instants * len(left.groups) * left.of.width * len(right.groups)
+    return elements <= _EMPTY * meeting.joined
 
 
 def _part(
@@ -235,7 +258,7 @@ def _extreme(
 ) -> Stored:
     """The extreme of each group: of all join values at which the other input has rows."""
     missing = extremes.missing_code(partial.combine.name)
-    encoded = extremes.encode(side.contents.partials[partial.name][0], missing)
+    encoded = extremes.encode(side.of.contents.partials[partial.name][0], missing)
     assert other.counts is not None
     there = np.moveaxis(other.counts > 0, 2, 0)
     best: Array | None = None
