@@ -4,6 +4,8 @@ from __future__ import annotations
 
 EXPRESSIONS = [
     "price+1",
+    "CAST(dec AS DOUBLE)",
+    "CAST(dec AS FLOAT) + 1",
     "-price",
     "- - price",
     "+price",

@@ -174,6 +174,25 @@ def test_join_keys_that_spark_would_cast_are_told_with_what_to_write() -> None:
     assert "such as CAST(a.auctionID AS STRING) = b.channel" in raised.message
 
 
+def test_a_timestamp_and_a_date_are_compared_as_timestamps() -> None:
+    compared = "a.ts = CAST(b.ts AS DATE)"
+    analyzer = FakeAnalyzer({"(`0.ts` = CAST(`1.ts` AS DATE))": "boolean"})
+    raised = error(f"SELECT count(*) {TWO} WHERE {compared}", analyzer=analyzer)
+    assert "since it compares timestamp with date" in raised.message
+    advised = "a.ts = CAST(CAST(b.ts AS DATE) AS TIMESTAMP)"
+    assert f"such as {advised}" in raised.message
+    assert len(query(f"SELECT count(*) {TWO} WHERE {advised}").predicates.predicates) == 1
+
+
+def test_a_decimal_is_compared_with_a_double_where_it_is_cast() -> None:
+    """The cast reads one input and never raises an error, so Spark evaluates it before the join."""
+    with_double = f"SELECT count(*) {TWO} WHERE b.amount = CAST(a.startPrice AS DOUBLE)"
+    raised = error(with_double)
+    assert "such a part reads one input, as in CAST(x AS DOUBLE) = y" in raised.message
+    cast = f"SELECT count(*) {TWO} WHERE CAST(b.amount AS DOUBLE) = CAST(a.startPrice AS DOUBLE)"
+    assert [a.value.sql for a in query(cast).inputs[1].attributes] == ["CAST(`amount` AS DOUBLE)"]
+
+
 def test_an_argument_that_only_spark_can_evaluate_is_told_with_what_is_shared() -> None:
     analyzer = FakeAnalyzer({"greatest(`0.startPrice`, `1.bidPrice`)": "int"})
     sql = f"SELECT sum(greatest(a.startPrice, b.bidPrice)) {TWO} {WHERE}"

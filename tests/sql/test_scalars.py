@@ -96,6 +96,8 @@ def test_what_only_spark_can_type(text: str) -> None:
         ("price > 17 AND channel = 'Google'", False, False),
         ("channel LIKE 'a%'", False, False),
         ("CAST(channel AS int) > 1", True, True),
+        ("CAST(dec AS DOUBLE) > 1", False, False),
+        ("CAST(d AS decimal(9,2)) > 1", True, True),
         ("round(d) > 1", True, True),
         ("upper(channel) = 'A'", False, False),
     ],

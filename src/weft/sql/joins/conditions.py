@@ -79,16 +79,19 @@ def may_raise(rows: Rows, node: SyntaxNode, what: str) -> Unshared:
             return Unshared(
                 f"{reason}, since it compares {types[0]} with {types[1]}",
                 node.start,
-                _cast_advice(rows, node, types[1] == "string"),
+                _cast_advice(rows, node, (types[0], types[1])),
             )
     return Unshared(reason, node.start)
 
 
-def _cast_advice(rows: Rows, node: Binary, right_is_string: bool) -> str:
-    """How to compare both sides as strings, which never raises an error."""
+def _cast_advice(rows: Rows, node: Binary, types: tuple[str | None, str | None]) -> str:
+    """How to compare both sides without an error: a date as the timestamp that it begins with, all else as strings."""
     sides = [rows.source.slice(side.start, side.stop) for side in (node.left, node.right)]
-    place = 0 if right_is_string else 1
-    sides[place] = f"CAST({sides[place]} AS STRING)"
+    if set(types) == {"date", "timestamp"}:
+        place, wanted = types.index("date"), "TIMESTAMP"
+    else:
+        place, wanted = (0 if types[1] == "string" else 1), "STRING"
+    sides[place] = f"CAST({sides[place]} AS {wanted})"
     return f"compare values of one type, such as {sides[0]} {node.operator} {sides[1]}"
 
 

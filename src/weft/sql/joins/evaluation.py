@@ -93,5 +93,8 @@ def _opaque(scalar: Scalar) -> Opaque:
 
 def _of_one_input(opaque: Opaque) -> Opaque:
     if len(slots_in(opaque)) > 1:
-        raise Unshared("a condition on several inputs that only Spark can evaluate")
+        raise Unshared(
+            "a condition on several inputs that only Spark can evaluate",
+            advice="write it so that such a part reads one input, as in CAST(x AS DOUBLE) = y for a decimal x",
+        )
     return opaque

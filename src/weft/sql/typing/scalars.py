@@ -41,6 +41,7 @@ from weft.algebra.types import (
     FRACTIONAL,
     INTEGRAL,
     STRING,
+    decimal_parameters,
     is_numeric,
     is_ordered,
 )
@@ -374,6 +375,8 @@ class Typer:
         if widens(operand.type, target):
             return Typed(sql, target, operand.can_raise, promoted(operand, target))
         if (operand.type, target) in _SAFE_CASTS or (target == STRING and is_ordered(operand.type)):
+            return Typed(sql, target, operand.can_raise)
+        if target in FRACTIONAL and decimal_parameters(operand.type):
             return Typed(sql, target, operand.can_raise)
         if node.is_try and operand.type == STRING and (is_numeric(target) or target in _PARSED):
             return Typed(sql, target, operand.can_raise)
