@@ -13,13 +13,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from tests.sql.joinagg_support import query as bound_query
+from tests.support import joinagg as support
 from tests.support.joinagg import INSTANTS, Row, cases, entries, expected, query_of, rounded
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.scalar import Call, Ref
+from weft.kernel.columns import column as columns
 from weft.kernel.columns.arrow import arrow_type
-from weft.kernel.columns.column import column, to_arrow
+from weft.kernel.columns.column import coded, column, to_arrow
 from weft.kernel.failure import QueryFailure
 from weft.kernel.joinagg import join
 from weft.kernel.joinagg.changes import REMOVED, changed
@@ -79,6 +81,20 @@ def test_all_plans_equal_duckdb_at_every_instant(
         return  # a sum beyond BIGINT wraps here, and is wide in DuckDB
     for early in itertools.product([False, True], repeat=len(streams)):
         assert results(query, streams, early, INSTANTS) == wanted, early
+
+
+@given(case=cases())
+@settings(max_examples=30)
+def test_coded_strings_are_joined_and_grouped_as_others(
+    case: tuple[AggregationJoin, list[list[Row]]],
+) -> None:
+    query, streams = case
+    for early in itertools.product([False, True], repeat=len(streams)):
+        wanted = results(query, streams, early, INSTANTS)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(columns, "_REPEATED", 0)
+            patched.setattr(support, "strings", lambda values: coded(values.dictionary_encode()))
+            assert results(query, streams, early, INSTANTS) == wanted, early
 
 
 @given(case=cases())

@@ -80,7 +80,7 @@ class AggJoinOptions:
     file_rows: int = 150_000
     files: int = 3
     spark_sample: int = 2
-    repeats: int = 2
+    repeats: int = 3
     work: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "weft-bench")
 
 
@@ -221,7 +221,8 @@ class AggJoinBench:
         all_queries = f"weft, {len(queries)} aggregation joins"
         runs: dict[str, list[Measurement]] = {one: [], all_queries: []}
         beginning = [stored.first(1) for stored in self._streams]
-        self._run(beginning, queries, f"warming up: {all_queries}")
+        self._run(self._streams, queries, f"warming up: {all_queries}")
+        self._run(self._streams, queries[:1], f"warming up: {one}")
         for _ in range(options.repeats):
             runs[one].append(self._run(self._streams, queries[:1], one))
             runs[all_queries].append(self._run(self._streams, queries, all_queries))

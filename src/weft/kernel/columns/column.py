@@ -2,6 +2,9 @@
 
 Numbers, dates, times and booleans are NumPy arrays with a mark for NULL; decimals are their unscaled
 integers: int64, or Python's integers where a value is larger. All other types stay Arrow arrays.
+
+Strings that come again and again may be *coded*, as an Arrow dictionary, where they are kept, taken and grouped without being looked at: `coded`
+makes such a column and `plain` the strings again. A dictionary that is large beside its column is given up, so that it does not keep what is gone.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ import pyarrow.compute as pc
 from weft.kernel.columns.operations import Array
 
 _EXACT = Context(prec=100)
+_REPEATED = 4
+"""How often each string of a dictionary occurs, at least, on average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,13 @@ class Column:
             return Column(self.values[positions], valid, self.type)
         if isinstance(positions, slice):
             start, stop, _ = positions.indices(len(self.values))
-            return Column(self.values.slice(start, stop - start), None, self.type)
-        return Column(self.values.take(pa.array(positions)), None, self.type)
+            return _worth_coding(self.values.slice(start, stop - start))
+        return _worth_coding(self.values.take(pa.array(positions)))
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether the values are a dictionary."""
+        return isinstance(self.values, pa.DictionaryArray)
 
 
 def column(values: pa.Array | pa.ChunkedArray) -> Column:
@@ -73,6 +83,31 @@ def column(values: pa.Array | pa.ChunkedArray) -> Column:
     if valid is not None:
         values = pc.fill_null(values, pa.scalar(0).cast(values.type))
     return Column(values.to_numpy(zero_copy_only=False), valid, type_)
+
+
+def coded(values: pa.DictionaryArray) -> Column:
+    """The column of a dictionary of strings, which it stays as long as its strings come again and again.
+
+    >>> coded(pa.array(["a", "b"] * 4).dictionary_encode()).is_coded
+    True
+    >>> coded(pa.array(["a", "b"]).dictionary_encode()).is_coded
+    False
+    """
+    return _worth_coding(values)
+
+
+def plain(source: Column) -> Column:
+    """The column without a dictionary."""
+    return Column(to_arrow(source), None, source.type) if source.is_coded else source
+
+
+def _worth_coding(values: pa.Array) -> Column:
+    if not isinstance(values, pa.DictionaryArray):
+        return Column(values, None, values.type)
+    if _REPEATED * len(values.dictionary) > len(values):
+        values = values.dictionary_decode()
+        return Column(values, None, values.type)
+    return Column(values, None, values.type.value_type)
 
 
 def is_plain(type_: pa.DataType) -> bool:
@@ -105,7 +140,7 @@ def to_arrow(source: Column) -> pa.Array:
     """The Arrow array of a column."""
     values, type_ = source.values, source.type
     if not isinstance(values, np.ndarray):
-        return values
+        return values.dictionary_decode() if source.is_coded else values
     mask = None if source.valid is None else ~source.valid
     if pa.types.is_decimal128(type_):
         return _decimals(values, mask, type_)
@@ -139,7 +174,9 @@ def concatenated(columns: Sequence[Column]) -> Column:
         ]
     first = columns[0]
     if not isinstance(first.values, np.ndarray):
-        return Column(pa.concat_arrays([part.values for part in columns]), None, first.type)
+        if any(part.is_coded for part in columns) and not all(part.is_coded for part in columns):
+            columns = [plain(part) for part in columns]
+        return _worth_coding(pa.concat_arrays([part.values for part in columns]))
     valid = None
     if any(part.valid is not None for part in columns):
         valid = np.concatenate(

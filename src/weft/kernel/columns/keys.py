@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weft.kernel.columns.arrow import factorized
 from weft.kernel.columns.operations import Array
@@ -165,9 +166,19 @@ class _Values:
         return len(self._codes)
 
     def encode(self, column: pa.Array) -> Array:
-        encoded = column.dictionary_encode(null_encoding="encode")
+        """The codes of values, or of those of a dictionary."""
+        if isinstance(column, pa.DictionaryArray):
+            distinct = column.dictionary.to_pylist()
+            places = pc.fill_null(column.indices, len(distinct))
+            distinct += [None] * bool(column.null_count)
+        else:
+            encoded = column.dictionary_encode(null_encoding="encode")
+            distinct, places = encoded.dictionary.to_pylist(), encoded.indices
+        codes: Array = self._of_distinct(distinct)[places.to_numpy(zero_copy_only=False)]
+        return codes
+
+    def _of_distinct(self, distinct: list[Any]) -> Array:
         code_of = self._codes
-        distinct = encoded.dictionary.to_pylist()
         known = len(code_of)
         codes = np.fromiter(
             (code_of.setdefault(value, len(code_of)) for value in distinct), np.int64, len(distinct)
@@ -180,8 +191,7 @@ class _Values:
                     if code >= known
                 ]
             )
-        places: Array = encoded.indices.to_numpy(zero_copy_only=False)
-        return codes[places]
+        return codes
 
     def _add(self, values: list[Any]) -> None:
         chunk = pa.array(values, self._type)

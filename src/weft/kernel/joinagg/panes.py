@@ -20,7 +20,7 @@ from weft.algebra.partial import Partial
 from weft.algebra.query import StreamSchema
 from weft.kernel.columns import partial_columns
 from weft.kernel.columns.arrow import arrow_type, single
-from weft.kernel.columns.column import Column, column, to_arrow
+from weft.kernel.columns.column import Column, coded, column, to_arrow
 from weft.kernel.columns.operations import Array
 from weft.kernel.joinagg.entries import Entries
 
@@ -227,6 +227,8 @@ def _attribute(table: pa.Table, name: str, type_: str) -> Column:
     if name not in table.column_names:
         return column(pa.nulls(table.num_rows, wanted))
     values = single(table.column(name))
+    if isinstance(values, pa.DictionaryArray) and values.type.value_type == wanted:
+        return coded(values)
     return column(values if values.type == wanted else values.cast(wanted))
 
 

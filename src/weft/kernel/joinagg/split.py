@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weft.algebra.joinagg.query import AggregationJoin
+from weft.kernel.columns.column import plain
 from weft.kernel.columns.operations import Array
 from weft.kernel.joinagg.entries import Entries
 from weft.kernel.network.buckets import BUCKETS, Range
@@ -33,7 +34,7 @@ class Split:
         key = self.keys[slot]
         if key is None:
             return entries.take(np.flatnonzero(_inside(np.arange(len(entries)), buckets)))
-        columns = {f"0.{name}": values for name, values in entries.columns.items()}
+        columns = {f"0.{name}": plain(values) for name, values in entries.columns.items()}
         values, valid = key_values(key, ColumnRows(columns, len(entries)), ansi=ansi)
         inside = _inside(values, buckets)
         return entries.take(np.flatnonzero(inside if valid is None else inside & valid))

@@ -11,7 +11,7 @@ import json
 import os
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -195,6 +195,16 @@ class Storage:
 
     def read_table(self, name: str, columns: list[str] | None = None) -> pa.Table:
         with self.reading(name) as file:
+            return file.read(columns=columns)
+
+    def read_coded(
+        self, name: str, coded: Callable[[str], bool], columns: list[str] | None = None
+    ) -> pa.Table:
+        """The same, with some columns, if they are strings, as dictionaries: those of the file, where it has them."""
+        with self.reading(name) as file:
+            schema, metadata = file.schema_arrow, file.metadata
+        strings = [f.name for f in schema if pa.types.is_string(f.type) and coded(f.name)]
+        with self.reading(name, metadata=metadata, read_dictionary=strings) as file:
             return file.read(columns=columns)
 
     @contextmanager

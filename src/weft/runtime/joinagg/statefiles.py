@@ -6,12 +6,11 @@ each source, without what nobody needs. A query that emits changes has one more 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sets import PANES
@@ -58,9 +57,10 @@ def panes_of(
         return
     if "source" in entry:
         ((key, source, stream),) = wanted
-        yield key, of_state(read(storage, entry), source, stream)
+        table = read(storage, entry, attributes=lambda name: not name.startswith("#"))
+        yield key, of_state(table, source, stream)
     elif entry["publication"] == PANES:
-        rows_of = rows_by_set(read(storage, entry))
+        rows_of = rows_by_set(read_panes(storage, entry))
         for key, source, stream in wanted:
             finer = inputs.finer.get(source.id)
             published = source if finer is None or source.id in rows_of else finer
@@ -72,7 +72,8 @@ def panes_of(
         for key, source, stream in wanted:
             names = row_columns(source, stream)
             columns = [TIME, BEFORE, *(made.name for made in names.all), *inputs.any_of[key]]
-            table = read(storage, entry, columns)
+            attributes = {a.name for a in names.attributes} - {p.name for p in names.partials}
+            table = read(storage, entry, columns, attributes.__contains__)
             times, before = (single(table.column(name)).to_numpy() for name in (TIME, BEFORE))
             any_of = inputs.any_of[key]
             yield key, of_rows(table, times, before, names, source, stream, any_of)
@@ -80,18 +81,17 @@ def panes_of(
 
 def rows_by_set(table: pa.Table) -> dict[str, pa.Table]:
     """The rows of a file of panes by the set that they are of."""
-    names = pc.unique(table.column("query"))
+    queries = single(table.column("query"))
+    names, places = queries.dictionary.to_pylist(), queries.indices.to_numpy()
     if len(names) == 1:
-        return {names[0].as_py(): table}
-    places = pc.index_in(table.column("query"), value_set=names).to_numpy()
+        return {names[0]: table}
     order = np.argsort(places, kind="stable")
-    bounds = np.searchsorted(places[order], np.arange(len(names) + 1))
+    bounds = np.searchsorted(places[order], np.arange(len(names) + 1)).tolist()
     ordered = table.take(pa.array(order))
     return {
         name: ordered.slice(first, end - first)
-        for name, first, end in zip(
-            names.to_pylist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
-        )
+        for name, first, end in zip(names, bounds[:-1], bounds[1:], strict=True)
+        if end > first
     }
 
 
@@ -109,9 +109,20 @@ def holds(entry: Entry, key: Key, inputs: Inputs) -> bool:
     return not names.isdisjoint(entry["sets"])
 
 
-def read(storage: Storage, entry: Entry, columns: list[str] | None = None) -> pa.Table:
+def read_panes(storage: Storage, entry: Entry, columns: list[str] | None = None) -> pa.Table:
+    """What a stream has published as panes: its strings are names of sets, and attributes."""
+    return read(storage, entry, columns, lambda name: True)
+
+
+def read(
+    storage: Storage,
+    entry: Entry,
+    columns: list[str] | None = None,
+    attributes: Callable[[str], bool] = lambda name: False,
+) -> pa.Table:
+    """A file, with its attributes as dictionaries: they come again and again."""
     try:
-        return storage.read_table(entry["name"], columns)
+        return storage.read_coded(entry["name"], attributes, columns)
     except FileNotFoundError as error:
         raise CheckpointError("DAMAGED", path=entry["name"], detail="it is missing") from error
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from weft.algebra.predicates.slots import plain_name
-from weft.kernel.columns.column import Column, column, to_arrow
+from weft.kernel.columns.column import Column, column, plain, to_arrow
 from weft.kernel.columns.keys import KeyEncoder
 from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
@@ -46,8 +46,8 @@ class ColumnCodes:
 
     @staticmethod
     def of(values: Column) -> ColumnCodes:
-        array = to_arrow(values)
-        encoder = KeyEncoder([array.type])
+        array: pa.Array = values.values if values.is_coded else to_arrow(values)
+        encoder = KeyEncoder([values.type if values.is_coded else array.type])
         codes = encoder.encode([array])
         return ColumnCodes(encoder, codes, int(codes.max(initial=0)) + 1)
 
@@ -111,7 +111,8 @@ class EntryRows:
 
     def column(self, name: str) -> Column:
         if name not in self._columns:
-            self._columns[name] = self._source.columns[plain_name(name)].take(self._positions)
+            values = self._source.columns[plain_name(name)]
+            self._columns[name] = plain(values.take(self._positions))
         return self._columns[name]
 
     def codes(self, name: str) -> ColumnCodes:
@@ -123,7 +124,7 @@ class EntryRows:
 
     @property
     def columns(self) -> dict[str, Column]:
-        """All columns, by their plain names."""
+        """All columns, by their plain names. Some may be coded."""
         return {name: values.take(self._positions) for name, values in self._source.columns.items()}
 
 

@@ -23,7 +23,7 @@ from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.inputs import Inputs, Use
 from weft.runtime.joinagg.publication import BEFORE, TIME
 from weft.runtime.joinagg.served import Key
-from weft.runtime.joinagg.statefiles import holds, read, rows_by_set
+from weft.runtime.joinagg.statefiles import holds, read, read_panes, rows_by_set
 
 Selected = tuple[Key, str | None]
 """What is kept for inputs, and the attribute of it that says which rows are an input's."""
@@ -73,7 +73,7 @@ class Coverage:
             for use in uses:
                 yield (use.key, use.selection), _ends(ends[_true(table, use.selection)])
         elif entry["publication"] == PANES:
-            sets = rows_by_set(read(self.storage, entry, ["query", "c0"]))
+            sets = rows_by_set(read_panes(self.storage, entry, ["query", "c0"]))
             for use in uses:
                 finer = inputs.finer.get(use.source.id)
                 own = use.source.id in sets or finer is None
