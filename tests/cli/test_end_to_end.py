@@ -287,9 +287,14 @@ def test_windows_of_rows_are_queries_like_others(tmp_path: Path, spark: SparkSes
     sql = "SELECT window.start, SUM(price) AS total FROM bids [RANGE 8 ROWS SLIDE 4 ROWS]"
     pairs = "SELECT x.price AS p, y.price AS q FROM bids x, bids y WHERE x.auction = y.auction AND x.ts = y.ts"
     in_lanes = f"{YAML}settings: {{kernel: lanes, lanes: [2, 1]}}\n"
-    folder = project(tmp_path, in_lanes, rows=sql, minutes=PER_MINUTE, pairs=pairs)
+    joined = (
+        "SELECT x.auction, COUNT(*) AS n FROM bids AS x [WINDOW 1 MINUTE], bids AS y [WINDOW 1 MINUTE] "
+        "WHERE x.auction = y.auction GROUP BY x.auction EVERY 1 MINUTE"
+    )
+    queries = {"rows": sql, "minutes": PER_MINUTE, "pairs": pairs, "joined": joined}
+    folder = project(tmp_path, in_lanes, **queries)
     put_bids(folder)
-    assert "3 queries are shared" in weft("check", folder).stdout
+    assert "4 queries are shared" in weft("check", folder).stdout
     ran = weft("run", folder, "--available-now")
     assert ran.exit_code == 0, ran.output
     assert re.search(r"bids@rows batch \d: 12 rows", ran.stdout)
@@ -302,7 +307,7 @@ def test_windows_of_rows_are_queries_like_others(tmp_path: Path, spark: SparkSes
     listed = {
         row["name"]: row["status"] for row in json.loads(weft("list", folder, "--json").stdout)
     }
-    assert listed == {"rows": "active", "minutes": "active", "pairs": "active"}
+    assert listed == dict.fromkeys(queries, "active")
     document = json.loads(weft("explain", folder, "--analyze", "--json").stdout)
     times, rows = document["streams"]
     assert (times["stream"], rows["stream"]) == ("bids", "bids@rows")
@@ -310,7 +315,11 @@ def test_windows_of_rows_are_queries_like_others(tmp_path: Path, spark: SparkSes
     assert (rows["unit"], rows["measured"]["rows"], rows["measured"]["results"]) == ("row", 12, 3)
     analyzed = weft("explain", folder, "--analyze").stdout
     assert "watermark   row 12" in analyzed
-    assert analyzed.count("lanes       seconds in each: ") == 3
+    assert analyzed.count("lanes       seconds in each: ") == 4
+    (aggregations,) = document["aggregation_joins"]
+    assert (aggregations["query"], len(aggregations["lane_costs"])) == ("joined", 2)
+    alone = weft("explain", folder, "--analyze", "--query", "joined").stdout
+    assert alone.startswith("aggregation join joined: plan ") and "2 lanes, µs per instant" in alone
     explained = weft("explain", folder).stdout
     assert "rows of bids, numbered" in explained
     assert "2 lanes, ms of work per second in each: " in explained

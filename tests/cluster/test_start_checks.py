@@ -13,7 +13,7 @@ from tests.support.harness import session
 from tests.support.servers import free_port
 
 import weft
-from weft.cli.project.session import require_cluster
+from weft.cli.project.session import require_cluster, workers_python
 from weft.errors import RunError
 from weft.runtime.tasks import missing_in_workers
 
@@ -65,3 +65,16 @@ def test_a_cluster_that_refuses_connection_is_a_clear_error(master: str) -> None
         require_cluster(address)
     assert address in str(caught.value)
     require_cluster("local[2]")
+
+
+def test_workers_of_a_cluster_have_the_python_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On this machine they have the command's own: it has weft."""
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    masters = ("local", "local[2]", "local-cluster[2,1,1024]", "spark://host:7077", "yarn")
+    assert [workers_python(master) == "/opt/python" for master in masters] == [False] * 2 + [
+        True
+    ] * 3
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    assert {workers_python(master) for master in masters} == {sys.executable}

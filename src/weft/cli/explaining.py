@@ -106,7 +106,7 @@ def _analyzed(record: Recorded | None, project: Project) -> Explanation:
     plans = [plan for plan in plans if plan.queries]
     explanation = explain_plans(plans, notes).with_measured(record.measured())
     explanation = explanation.with_network(record.network(), record.network_measured())
-    return explanation.with_aggregations((), record.aggregations_measured())
+    return explanation.with_aggregations(record.aggregations(), record.aggregations_measured())
 
 
 def _snapshot(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from tests.runtime.joinagg.test_engine import (
@@ -19,15 +22,21 @@ from tests.runtime.joinagg.test_engine import (
     with_changes,
 )
 from tests.runtime.joinagg.test_late_rows import joined, publish
+from tests.support import joinagg_engine
 from tests.support.joinagg import Row, query_of
 from tests.support.joinagg_engine import EngineRun
 
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.predicates import PredicateSet
+from weft.runtime.checkpoint.commits import Entry
+from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg import statefiles
+from weft.runtime.joinagg.lanes import task
 from weft.runtime.joinagg.lanes.choice import use_lanes
+from weft.runtime.joinagg.lanes.task import run_task
 from weft.runtime.settings import Settings
+from weft.runtime.tasks import Output
 
 SLIDING, LANDMARK = InputWindow("sliding", 30), InputWindow("landmark")
 EARLY, LATE, MIXED = (True, True), (False, False), (True, False)
@@ -85,6 +94,35 @@ def test_queries_in_tasks_and_on_the_driver_by_turns_with_files_written_anew(
     assert metrics["lane_weights"] == [1, 1] and min(metrics["lane_seconds"]) > 0
     left = list((tmp_path / "a/streams/@aggjoin/handoff").glob("*"))
     assert not left, "what tasks hand to the driver is deleted"
+
+
+def test_a_second_attempt_at_a_task_writes_no_file_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every task runs twice, as if Spark had lost the first attempt."""
+    attempts = map("t{}".format, itertools.count())
+    written: list[str] = []
+    write_table = Storage.write_table
+
+    def noted(storage: Storage, name: str, table: pa.Table) -> Entry:
+        written.append(name)
+        return write_table(storage, name, table)
+
+    def twice(payload: str, number: int) -> list[Output]:
+        for _ in range(2):
+            attempt = next(attempts)
+            monkeypatch.setattr(task, "task_attempt", partial(str, attempt))
+            outputs = list(run_task(payload, number))
+        return outputs
+
+    monkeypatch.setattr(statefiles, "MOST_FILES", 3)
+    monkeypatch.setattr(Storage, "write_table", noted)
+    monkeypatch.setattr(joinagg_engine, "run_task", twice)
+    run = opened(tmp_path, MIXED, "lanes")
+    for begin in range(0, 50, 10):
+        publish(run, begin)
+    assert any("/panes-" in name for name in written), "no file was written anew"
+    assert not [name for name, times in Counter(written).items() if times > 1]
 
 
 def test_lanes_of_several_portions_and_other_weights_give_the_same(

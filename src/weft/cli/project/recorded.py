@@ -17,14 +17,23 @@ from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.cli.project.folder import Project
-from weft.explain import AggregationsMeasured, Measured, NetworkMeasured, NodeMeasured
+from weft.explain import (
+    AggregationsMeasured,
+    AggregationView,
+    Measured,
+    NetworkMeasured,
+    NodeMeasured,
+)
+from weft.runtime.api.aggregations import aggregation_views
 from weft.runtime.checkpoint.commits import Commit
 from weft.runtime.checkpoint.identity import open_checkpoint
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.derived.leftovers import derived_logs
+from weft.runtime.joinagg.choices import Choices
 from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
 from weft.runtime.network.engine import LOG as NETWORK_LOG
+from weft.runtime.settings import settings_of
 from weft.stats import StreamStatistics
 
 _SQLITE = "sqlite:///"
@@ -95,6 +104,23 @@ class Recorded:
         """What the last commit of aggregation joins counted."""
         last = self.log(AGGREGATIONS_LOG).last()
         return _aggregations_measured(last) if last is not None else None
+
+    def aggregations(self) -> list[AggregationView]:
+        """The aggregation joins that ran last."""
+        log = self.log(AGGREGATIONS_LOG)
+        last = log.last()
+        if last is None:
+            return []
+        settings = settings_of(dict(self.project.settings))
+        choices = Choices(self.storage, settings, self.catalog.statistics, AGGREGATIONS_LOG)
+        in_lanes = last.metrics.get("where") == "lanes"
+        return aggregation_views(
+            log.aggregations(last.plan_version).queries,
+            choices,
+            [stream.name for stream in self.project.streams],
+            last.metrics,
+            tuple(last.metrics.get("lane_weights", ())) if in_lanes else (),
+        )
 
     def lanes(self) -> tuple[dict[str, list[float]], list[float]]:
         """By stream whose steps ran in lanes, the predicted cost of each lane; and the weights of the lanes of the

@@ -1,4 +1,4 @@
-"""The Spark session of a command: local by default, quiet, with this Python in its workers."""
+"""The Spark session of a command: local by default, quiet, and then with this Python in its workers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
     require_cluster(wanted["spark.master"])
     if not is_verbose():
         _quiet_python()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = workers_python(wanted["spark.master"])
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(f"weft {name}")
     for key, value in wanted.items():
@@ -78,6 +78,14 @@ def session(name: str, settings: Mapping[str, str] | None = None) -> Iterator[Sp
         yield spark
     finally:
         spark.stop()
+
+
+def workers_python(master: str) -> str:
+    """The Python of the workers: this one, but on a cluster the one that PYSPARK_PYTHON names, since other machines may
+    have theirs elsewhere."""
+    if master == "local" or master.startswith("local["):
+        return sys.executable
+    return os.environ.get("PYSPARK_PYTHON") or sys.executable
 
 
 def require_cluster(master: str) -> None:

@@ -8,7 +8,6 @@ from operator import is_
 from typing import Any
 
 from weft.algebra.joinagg.sets import set_of
-from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.plan import NetworkPlan
 from weft.algebra.numbered import numbered, numbered_name, source_name
@@ -17,12 +16,12 @@ from weft.algebra.query import Query, StreamSchema
 from weft.catalog.store import Catalog
 from weft.errors import CatalogError
 from weft.explain import AggregationView, Explanation, FallbackNote, explain
-from weft.explain.aggregations import sharing
 from weft.kernel.windows.program import compile_program
 from weft.optimizer.gtweave import share
 from weft.optimizer.network.index import ScanIndex
 from weft.optimizer.network.options import Options
 from weft.optimizer.weaving import WindowWeaving
+from weft.runtime.api.aggregations import aggregation_views
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg.choices import Choices
 from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
@@ -97,38 +96,13 @@ class Inspection:
     def aggregations(self) -> list[AggregationView]:
         """The aggregation joins as they are registered now."""
         queries = self._registry.aggregations()
-        plans = {query.id: self._choices.planned(query) for query in queries}
-        shared = sharing(queries, plans)
-        metrics = self.counted(AGGREGATIONS_LOG)
-        entries, held_back = metrics.get("entries", {}), metrics.get("waits_for", {})
-        finer: dict[str, Source] = {}
-        for stream in self._registry.sources:
-            served = self._choices.served(queries, stream)
-            finer |= {name: by for name, by in served.items() if by.id != name}
-        return [
-            AggregationView(
-                query,
-                plans[query.id],
-                self._choices.priced(query),
-                shared[query.id],
-                self._choices.forced,
-                tuple(
-                    entries.get(_kept_as(source_of(query, slot), early=early))
-                    for slot, early in enumerate(plans[query.id])
-                ),
-                tuple(
-                    finer.get(source_of(query, slot).id) if early else None
-                    for slot, early in enumerate(plans[query.id])
-                ),
-                {
-                    name: about["watermark"]
-                    for name, about in held_back.items()
-                    if name in query.relations and len(query.relations) > 1
-                },
-                self._lanes_of(AGGREGATIONS_LOG),
-            )
-            for query in queries
-        ]
+        return aggregation_views(
+            queries,
+            self._choices,
+            list(self._registry.sources),
+            self.counted(AGGREGATIONS_LOG),
+            self._lanes_of(AGGREGATIONS_LOG),
+        )
 
     def network(self) -> NetworkPlan:
         """The network of the join queries as they are registered now."""
@@ -212,8 +186,3 @@ class _Made:
         """Whether the plan would come out the same. Queries are compared as objects: they are bound once."""
         same = len(queries) == len(self.plan.queries) and all(map(is_, queries, self.plan.queries))
         return same and schema == self.schema and sharing == self.sharing
-
-
-def _kept_as(source: Source, *, early: bool) -> str:
-    """Under which name the metrics count the entries of an input."""
-    return f"panes/{source.id}" if early else f"rows/{row_store(source)}"

@@ -152,6 +152,8 @@ class StepFiles:
 
     log: StreamLog
     folder: str
+    suffix: str = ""
+    """In a task, what tells the files of this attempt from those of all others."""
 
     def panes(self, key: Key, panes: Panes, inputs: Inputs) -> Entry:
         source = inputs.sources[key]
@@ -164,7 +166,7 @@ class StepFiles:
         return {**self._write(f"last-{number}", last), "result_of": query_id}
 
     def _write(self, name: str, table: pa.Table) -> Entry:
-        path = f"{self.log.folder('state')}/{self.folder}/{name}.parquet"
+        path = f"{self.log.folder('state')}/{self.folder}/{name}{self.suffix}.parquet"
         return {**self.log.storage.write_table(path, table), "rows": table.num_rows}
 
 

@@ -133,7 +133,7 @@ class _Portion:
 def _rewritten(stage: Stage, inputs: Inputs, number: int) -> Iterator[Output]:
     """One file for each source, in place of all that hold something of it."""
     log = StreamLog(Storage(stage.checkpoint), stage.log)
-    files = StepFiles(log, stage.step)
+    files = StepFiles(log, stage.step, f"-{task_attempt()}")
     for kind, name, horizon in stage.keys[number :: stage.tasks]:
         key: Key = ("panes" if kind == "panes" else "rows", name)
         source = inputs.sources[key]
