@@ -33,8 +33,13 @@ import weft
 pytestmark = [pytest.mark.slow, pytest.mark.crash]
 GUIDE = Path(__file__).parents[2] / "docs" / "cluster.md"
 BATCHES = 2
-KILLERS = ("weft.runtime.windows.lanes", "weft.runtime.network.lanes.computing")
-"""Who starts tasks of windows, and of joins. In every run one of them loses an executor."""
+KILLERS = (
+    "weft.runtime.windows.lanes",
+    "weft.runtime.network.lanes.computing",
+    "weft.runtime.joinagg.lanes.computing",
+)
+"""Who starts tasks of windows, of joins, and of aggregation joins. In every run one of them loses an executor."""
+NAMES = ("counts", "pairs", "bursts")
 
 
 def blocks(language: str) -> list[str]:
@@ -117,7 +122,7 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
 def test_the_guide_runs_and_goes_on_without_a_killed_executor_and_a_lost_worker(
     spark: SparkSession, tmp_path: Path, chance: random.Random
 ) -> None:
-    """The first task of windows, or of joins, kills its executor when it has written what it had to. A worker is lost while
+    """The first task of windows, of joins or of aggregation joins kills its executor when it has written what it had to. A worker is lost while
     the second batch is under way."""
     steady.write_input(tmp_path / "input", BATCHES)
     marker = tmp_path / "killed"
@@ -150,11 +155,11 @@ def test_the_guide_runs_and_goes_on_without_a_killed_executor_and_a_lost_worker(
     with weft.Weft(session(spark), tmp_path / "checkpoint") as w:
         frame = source.parquet(str(tmp_path / "input"))
         w.add_stream("events", frame, time="ts", watermark="2 seconds")
-        for name in ("counts", "pairs"):
-            found = Counter(stored_rows(w, name))
-            assert found == steady.expected(BATCHES)[name], name
-        counts, pairs = (len(stored_rows(w, name)) for name in ("counts", "pairs"))
-    assert f"results: {counts} {pairs}" in said
+        expected = {**steady.expected(BATCHES), "bursts": steady.bursts(BATCHES)}
+        for name in NAMES:
+            assert Counter(stored_rows(w, name)) == expected[name], name
+        counts = [str(len(stored_rows(w, name))) for name in NAMES]
+    assert f"results: {' '.join(counts)}" in said
 
 
 def settings() -> dict[str, str]:

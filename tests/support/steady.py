@@ -62,6 +62,23 @@ def expected(count: int) -> dict[str, Counter[Any]]:
     return {**results, JOIN: Counter(joined(JOIN, rows, rows))}
 
 
+def bursts(count: int) -> Counter[Any]:
+    """The results of the guide's aggregation join, by brute force: at every two seconds up to the last watermark, by key, how many pairs
+    of a row of the last four seconds and one of the last two there are, and the largest v of these."""
+    rows = [row for batch in batches(count) for row in batch]
+    last = max(row["ts"] for row in rows) // 1000 * 1000 - DELAY
+    found: Counter[Any] = Counter()
+    for at in range(START // (2 * SECOND) * 2 * SECOND, last + 1, 2 * SECOND):
+        for key in "abcdefgh":
+            p, q = (
+                [r for r in rows if r["k"] == key and at - length * SECOND <= r["ts"] < at]
+                for length in (4, 2)
+            )
+            if p and q:
+                found[at, key, len(p) * len(q), max(row["v"] for row in q)] += 1
+    return found
+
+
 def opened(spark: SparkSession, folder: Path, checkpoint: str, **settings: Any) -> weft.Weft:
     """A weft with the stream and all queries."""
     source = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1)

@@ -100,22 +100,20 @@ class StateFile:
         """The rows, in pieces of bounded size."""
         if not extract.may_hold(self.entry):
             return
-        if extract.span == ALL_TIMES and extract.buckets is None:
-            yield self._storage.read_table(self.entry["name"], list(columns))
-            return
-        chosen = self._chosen(extract)
-        if not chosen:
-            return
-        wanted = list(dict.fromkeys([*columns, FRAGMENT_END, BUCKET]))
+        whole = extract.span == ALL_TIMES and extract.buckets is None
+        wanted = list(dict.fromkeys([*columns, *(() if whole else (FRAGMENT_END, BUCKET))]))
         with self._storage.reading(self.entry["name"]) as file:
+            if self._groups is None:
+                self._groups = _groups(file.metadata)
+            chosen = self._chosen(extract)
             portion: list[int] = []
             rows = 0
             for number in chosen:
                 portion.append(number)
-                rows += self._known()[number].rows
+                rows += self._groups[number].rows
                 if rows >= _ROWS_AT_ONCE or number == chosen[-1]:
                     table = file.read_row_groups(portion, wanted)
-                    yield extract.holds(table).select(list(columns))
+                    yield table if whole else extract.holds(table).select(list(columns))
                     portion, rows = [], 0
 
     def _chosen(self, extract: Extract) -> list[int]:
