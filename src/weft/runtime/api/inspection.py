@@ -26,6 +26,7 @@ from weft.optimizer.weaving import WindowWeaving
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg.choices import Choices
 from weft.runtime.joinagg.engine import LOG as AGGREGATIONS_LOG
+from weft.runtime.joinagg.waiting import holding_back
 from weft.runtime.network.engine import LOG as NETWORK_LOG
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.planning.replanning import group_counts, measured_sharing
@@ -120,11 +121,7 @@ class Inspection:
                     finer.get(source_of(query, slot).id) if early else None
                     for slot, early in enumerate(plans[query.id])
                 ),
-                {
-                    name: about["watermark"]
-                    for name, about in held_back.items()
-                    if name in query.relations and len(query.relations) > 1
-                },
+                holding_back({e.relation for e in query.inputs if e.window}, held_back),
                 self._lanes_of(AGGREGATIONS_LOG),
             )
             for query in queries
