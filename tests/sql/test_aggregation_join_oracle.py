@@ -56,7 +56,16 @@ JOINS = (
     "{0}.j = {1}.j AND ({0}.a > 0 OR {1}.g = 'y')",
     "upper({0}.g) = upper({1}.g)",
 )
-KEYS = ("{0}.g", "{0}.j", "{0}.a + 1", "{0}.a - {1}.a", "coalesce({0}.g, {1}.g)", "upper({0}.g)")
+KEYS = (
+    "{0}.g",
+    "{0}.j",
+    "{0}.d",
+    "{0}.a + 1",
+    "{0}.a - {1}.a",
+    "{0}.d * {1}.a",
+    "coalesce({0}.g, {1}.g)",
+    "upper({0}.g)",
+)
 AGGREGATES = (
     "count(*)",
     "count({0}.a)",
@@ -74,6 +83,7 @@ AGGREGATES = (
     "sum({0}.a) + count(*)",
     "count(DISTINCT {0}.a)",
     "count(DISTINCT {0}.g) FILTER (WHERE {0}.a > 0)",
+    "count(DISTINCT {0}.d)",
     # over several inputs
     "count(DISTINCT {0}.a + {1}.a)",
     "sum({0}.a * {1}.a)",
@@ -208,3 +218,20 @@ def test_the_bound_query_gives_what_duckdb_gives_at_every_instant(case: Case, da
     for early in (*plans, data.draw(st.sampled_from(list(mixed)))):
         planned = [replace(side, early=is_early) for side, is_early in zip(sides, early)]
         assert results(query, planned, INSTANTS) == wanted, early
+
+
+def test_zeros_of_either_sign_are_one_key_and_one_value() -> None:
+    """Also where a product makes them after the join: 0.0 * -1 is -0.0."""
+    rows: list[Row] = [(1, 1, "x", 1, 0.0), (2, 1, "x", -1, -0.0), (3, 1, "x", -1, 0.0)]
+    for name in TYPES:
+        load(name, TYPES[name], rows)
+    for key in ("x0.d", "x0.d * x1.a"):
+        sql = f"""SELECT {key} AS k, count(*) AS n, count(DISTINCT x0.d) AS m, count(DISTINCT x0.d * x1.a) AS p
+            FROM s x0 [WINDOW 30 SECONDS], p x1 WHERE x0.j = x1.j GROUP BY {key} EVERY 10 SECONDS"""
+        query = bind(
+            "q", sql, STREAMS, FakeAnalyzer(), query_id="q@1", tables=TABLES, time_zone="UTC"
+        )
+        assert isinstance(query, AggregationJoin), query
+        for early in itertools.product([False, True], repeat=2):
+            sides = [replace(s, early=e) for s, e in zip(sides_of(query), early, strict=True)]
+            assert results(query, sides, [10]) == {10: Counter({(0.0, 9, 1, 1): 1})}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -240,3 +241,17 @@ def test_keys_of_different_types_that_are_equal_are_in_one_bucket(on: str) -> No
     assert types[0] != types[1]
     assert places[0] == places[1] and len(places[0]) == 50, "NULL joins with nothing"
     assert set(places[0].values()) == {0, 1, 2, 3}
+
+
+def test_many_keys_at_many_instants_take_no_room_for_all_of_them_together() -> None:
+    """As after a pause: each key is there at one instant of many."""
+    keys, instants = 20_000, np.arange(256)
+    counting = np.arange(keys) % len(instants)
+    values = {"j": column(pa.array(np.arange(keys)))}
+    entries = Entries(counting, counting, values, np.ones(keys, np.int64), {})
+    tracemalloc.start()
+    contents = entries.at(instants, ())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(contents) == keys and contents.counts.sum() == keys
+    assert most < 8 * keys * len(instants) / 2, "half of one array of all keys at all instants"

@@ -29,6 +29,8 @@ from tests.support.joinagg_engine import EngineRun
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.predicates import PredicateSet
+from weft.algebra.predicates.canonical import predicate_set
+from weft.algebra.scalar import Call, Literal, Ref
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg import statefiles
@@ -151,6 +153,46 @@ def test_a_join_without_equal_keys_is_split_in_turn(tmp_path: Path) -> None:
             publish(run, begin)
         shown.append(run.by_instant(query))
     assert shown[0] == shown[1] and len(shown[0]) == 3
+
+
+NEXT = Call("+", (Ref("0.j", "int"), Literal(1, "int")), "int")
+ONE_STREAM = {
+    "without keys": PredicateSet(()),
+    "by keys that differ": predicate_set(Call("=", (NEXT, Ref("1.j", "int")), "boolean")),
+    "with an input that is whole": predicate_set(
+        Call(
+            "and",
+            (
+                Call("=", (Ref("0.j", "int"), Ref("1.j", "int")), "boolean"),
+                Call("=", (Ref("1.g", "string"), Ref("2.g", "string")), "boolean"),
+            ),
+            "boolean",
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("predicates", ONE_STREAM.values(), ids=ONE_STREAM)
+def test_a_stream_that_is_joined_with_itself_is_split_for_each_input(
+    tmp_path: Path, predicates: PredicateSet, early: bool
+) -> None:
+    """Its inputs are the same set, of which each has other entries in a bucket."""
+    count = max([1, *(slot for one in predicates.predicates for slot in one.slots)]) + 1
+    windows: list[InputWindow | None] = [SLIDING] * count
+    query = query_of(windows, [None], ["count"], {0})
+    of_one = tuple(replace(entry, relation="s0") for entry in query.inputs)
+    query = replace(query, id="q@1", inputs=of_one, predicates=predicates)
+    rows: list[Row] = [(place, place, "xyz"[place % 3], 1) for place in range(9)]
+    shown = []
+    for kernel in ("driver", "lanes"):
+        run = EngineRun(tmp_path / kernel, [query], {"q@1": (early,) * count}, kernel=kernel)  # type: ignore[arg-type]
+        run.add_stream("s0")
+        run.publish("s0", rows, 10)
+        while run.advance():
+            pass
+        shown.append(run.by_instant(query))
+    assert shown[0] == shown[1] and len(shown[0]) == 1
 
 
 def test_a_query_that_overflows_in_tasks_is_named(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ O(n + d log² k), and amortized O(log k) for every new key.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -226,8 +227,16 @@ class _Pairs:
 
 
 def hashable(column: pa.Array) -> pa.Array:
-    """The same values in a type that compares as Spark groups."""
+    """The same values in a type that compares as Spark groups: zeros of either sign are one value, and all NaN are.
+
+    >>> hashable(pa.array([0.0, -0.0, float("nan"), -float("nan")])).value_counts().field(1).to_pylist()
+    [2, 2]
+    """
     stored = _integer_type(column.type)
+    if pa.types.is_floating(column.type):
+        positive = pc.add(column, pa.scalar(0.0, column.type))
+        nan = pa.scalar(math.nan, column.type)
+        column = pc.if_else(pc.is_nan(positive), nan, positive)
     return column if stored is None else column.view(stored)
 
 

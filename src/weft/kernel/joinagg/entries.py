@@ -7,8 +7,9 @@ entry for each instant and key (`merged`: the aggregation set of the paper, defi
 
 Merging uses ranges where it can: entries of a key, in the order of their first instants, also leave in this order if they
 are panes of one window. Then what counts at an instant is a range of them, and combining it costs no more for long windows
-(`columns/ranges`). Entries whose last instants are in another order are copied once for each instant of the step.
-Time: O(n log n) for n entries, plus O(log n) for each result.
+(`columns/ranges`). Entries whose last instants are in another order are copied once for each instant of the step, and so are those of many keys
+of which few are there at each instant: ranges need room for all keys at all instants.
+Time: O(n log n) for n entries, plus O(log n) for each result. Space: O(n) and as much as a few times the smaller of copies and ranges.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from weft.kernel.columns.operations import Array
 from weft.kernel.columns.partial_columns import Stored
 from weft.kernel.columns.sorting import ordered
 from weft.kernel.joinagg.contents.held import CodedColumns, Contents, EntryRows, Memory
+
+_SPARSE = 4
+"""How many ranges of a key at an instant may be looked at for each copy of an entry."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,10 @@ class Entries:
         order, _ = ordered((keys * width + span[0]) * width + span[1])
         chosen = _Chosen(positions[order], keys[order], span[:, order])
         same = chosen.keys[1:] == chosen.keys[:-1]
-        if (chosen.span[1, 1:] >= chosen.span[1, :-1])[same].all():
+        in_order = (chosen.span[1, 1:] >= chosen.span[1, :-1])[same].all()
+        copies = int(np.maximum(span[1] - span[0], 0).sum())
+        cells = (len(positions) - int(same.sum())) * len(instants)
+        if in_order and cells <= _SPARSE * copies:
             return _ranges(self, chosen, instants, merged)
         return _merged_copies(self, chosen, instants, merged)
 

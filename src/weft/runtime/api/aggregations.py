@@ -10,6 +10,7 @@ from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.explain import AggregationView
 from weft.explain.aggregations import sharing
 from weft.runtime.joinagg.choices import Choices
+from weft.runtime.joinagg.waiting import holding_back
 
 
 def aggregation_views(
@@ -43,11 +44,7 @@ def aggregation_views(
                 finer.get(source_of(query, slot).id) if early else None
                 for slot, early in enumerate(plans[query.id])
             ),
-            {
-                name: about["watermark"]
-                for name, about in held_back.items()
-                if name in query.relations and len(query.relations) > 1
-            },
+            holding_back({e.relation for e in query.inputs if e.window}, held_back),
             lanes,
         )
         for query in queries

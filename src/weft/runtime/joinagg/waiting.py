@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 
@@ -31,4 +31,21 @@ def waits_for(
         }
         for name, mark in reached.items()
         if mark == least
+    }
+
+
+def holding_back(
+    streams: Collection[str], held_back: Mapping[str, Mapping[str, Any]]
+) -> dict[str, int | None]:
+    """Of the slowest streams those that a query over some streams waits for, with their watermarks. All aggregation joins go by one watermark,
+    so these may be streams that only others read. A query waits for no other stream than its only one.
+
+    >>> slowest = {"a": {"watermark": 5, "since": 100.0}}
+    >>> holding_back({"a", "b"}, slowest), holding_back({"b", "c"}, slowest), holding_back({"a"}, slowest)
+    ({'a': 5}, {'a': 5}, {})
+    """
+    return {
+        name: about["watermark"]
+        for name, about in held_back.items()
+        if any(stream != name for stream in streams)
     }

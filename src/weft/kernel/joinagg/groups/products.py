@@ -143,7 +143,8 @@ class _Matrices:
     def _sums(self, values: Array, *, exact: bool = True) -> Array | None:
         """Sums in the cells; None if they cannot be told exactly, or are not finite."""
         values = values[self._entries].astype(np.float64, copy=False)
-        total = float(np.abs(values).sum())
+        with np.errstate(over="ignore"):
+            total = float(np.abs(values).sum())
         if not total < (_EXACT if exact else np.inf):
             return None
         cells = np.bincount(self._cells, values, int(np.prod(self._shape)))
@@ -233,7 +234,8 @@ def _multiplied(left: Array | None, right: Array | None, *, exact: bool = True) 
     wait for work on all cores while Spark needs them."""
     if left is None or right is None:
         return None
-    largest = float(np.abs(left).sum(axis=2).max()) * float(np.abs(right).max())
+    with np.errstate(over="ignore"):
+        largest = float(np.abs(left).sum(axis=2).max()) * float(np.abs(right).max())
     if not largest < (_EXACT if exact else np.inf):
         return None
     multiplied: Array = np.einsum("tgk,thk->tgh", left, right)

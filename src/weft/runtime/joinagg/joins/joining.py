@@ -86,6 +86,10 @@ class Kept:
         """What an input shares with others, from a time on."""
         return self.panes[use.key].between(begin, self.watermark)
 
+    def part(self, slot: int) -> int | None:
+        """Inputs have all entries."""
+        return None
+
     def of(self, uses: Sequence[Use], begin: int) -> Entries:
         """The entries of inputs that share what is kept, with what any of them needs."""
         panes, first = self.rows(uses[0], begin), uses[0]

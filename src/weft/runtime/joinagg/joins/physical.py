@@ -68,6 +68,10 @@ class Holding(Protocol):
 
     def of(self, uses: Sequence[Use], begin: int) -> Entries: ...
 
+    def part(self, slot: int) -> int | None:
+        """Which part of a source's entries an input has: equal parts of equal sources are the same entries. None: it has all."""
+        ...
+
 
 class Sides:
     """The early inputs of a step's joins: equal ones of several joins are one. `sets` are those of earlier steps."""
@@ -77,7 +81,7 @@ class Sides:
         self._sets = sets
 
     def early(self, use: Use, begin: int, held: Holding) -> Remembered:
-        name = (use.key, use.window, use.query.step, begin)
+        name = (use.key, use.window, use.query.step, begin, held.part(use.slot))
         if name not in self._early:
             entries = held.of([use], begin)
             partials = use.source.partials(use.stream)

@@ -110,6 +110,10 @@ class _Portion:
     split: Split
     buckets: Range
 
+    def part(self, slot: int) -> int | None:
+        """Inputs that are split have entries of their own, also where a stream is joined with itself."""
+        return slot if slot in self.split.keys else None
+
     def of(self, uses: Sequence[Use], begin: int) -> Entries:
         first = uses[0]
         source = self.inputs.sources[first.key]
