@@ -158,8 +158,8 @@ def _waiting_text(waits_for: Mapping[str, int | None]) -> str:
         for name, mark in waits_for.items()
     )
     return (
-        f"for {names}: an instant comes when the streams of all aggregation joins have passed it. "
-        "If it is idle, let it send a row with a later event time, or drop the queries that read it"
+        f"for {names}: an instant comes when the watermarks of all its streams have passed it. "
+        "If it is idle, let it send a row with a later event time, or drop the query"
     )
 
 

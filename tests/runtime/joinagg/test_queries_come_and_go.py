@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.scalar import Call, Literal, Ref
 from weft.runtime.checkpoint.failpoints import Crash, crashing
 from weft.runtime.joinagg import statefiles
+from weft.runtime.joinagg.engine import LOG
+from weft.runtime.settings import Kernel
 
 SLIDING = InputWindow("sliding", 30)
 SHORT = InputWindow("sliding", 10)
@@ -221,6 +224,57 @@ def test_an_idle_stream_holds_the_others_back_and_nothing_is_lost(tmp_path: Path
     while run.advance():
         pass
     check_from(run, query, 10, 60)
+
+
+@pytest.mark.parametrize("early", [EARLY, LATE])
+@pytest.mark.parametrize("kernel", ["driver", "lanes"])
+@pytest.mark.parametrize("window", [SLIDING, LANDMARK])
+def test_an_idle_stream_holds_only_those_back_that_read_it(
+    tmp_path: Path,
+    early: tuple[bool, ...],
+    kernel: Kernel,
+    window: InputWindow,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both queries read the same sets or rows of s0; one of them also an idle stream, and sees all of it when that goes on."""
+    monkeypatch.setattr(statefiles, "MOST_FILES", 3)
+    query, other = joined("q@1", window, SLIDING), joined("r@2", window, SLIDING)
+    waiting = replace(other, inputs=(other.inputs[0], replace(other.inputs[1], relation="s2")))
+    run = opened(tmp_path, (query, early), (waiting, early), kernel=kernel)
+    run.add_stream("s2")
+    run.publish("s2", rows(1, 4), 8)
+    play(run, 0, 60)
+    run.restart()
+    play(run, 60, 90)
+    check_from(run, query, 10, 90)
+    assert not run.by_instant(waiting)
+    last = run.stepper.last
+    assert last is not None and list(last.metrics["waits_for"]) == ["s2"]
+    run.publish("s2", rows(40, 55, 85), 90)
+    while run.advance():
+        pass
+    check_from(run, waiting, 10, 90)
+    play(run, 90, 120)
+    run.publish("s2", [], END)
+    while run.advance():
+        pass
+    for one in (query, waiting):
+        check_from(run, one, 10, 120)
+
+
+def test_a_commit_without_marks_of_queries_goes_on_where_all_queries_were(tmp_path: Path) -> None:
+    """As versions before wrote it: then all queries had one mark, that of the slowest stream."""
+    query = joined("q@1", SLIDING, SLIDING)
+    run = opened(tmp_path, (query, EARLY))
+    play(run, 0, 60)
+    log = run.log(LOG)
+    path = f"{log.folder('commits')}/{run.storage.names(log.folder('commits'))[-1]}"
+    commit = run.storage.read_json(path)
+    del commit["engine"]["marks"]
+    run.storage.put(path, json.dumps(commit).encode())
+    run.restart()
+    play(run, 60, 120)
+    check_from(run, query, 10, 120)
 
 
 @pytest.mark.parametrize("before", [EARLY, LATE, (True, False)])

@@ -54,9 +54,9 @@ class Panes:
         inside = self.ends > horizon
         return self if inside.all() else replace(self, kept=self.kept.take(np.flatnonzero(inside)))
 
-    def between(self, begin: int, end: int) -> Panes:
-        """The panes that lie between two times."""
-        inside = (self.ends - self.pane >= begin) & (self.ends <= end)
+    def since(self, begin: int) -> Panes:
+        """The panes that begin at a time or later."""
+        inside = self.ends - self.pane >= begin
         return self if inside.all() else replace(self, kept=self.kept.take(np.flatnonzero(inside)))
 
     def together(self, others: Sequence[Panes]) -> Panes:

@@ -10,7 +10,7 @@ from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.explain import AggregationView
 from weft.explain.aggregations import sharing
 from weft.runtime.joinagg.choices import Choices
-from weft.runtime.joinagg.waiting import holding_back
+from weft.runtime.joinagg.waiting import slowest, streams_of
 
 
 def aggregation_views(
@@ -24,7 +24,7 @@ def aggregation_views(
     run in lanes."""
     plans = {query.id: choices.planned(query) for query in queries}
     shared = sharing(queries, plans)
-    entries, held_back = metrics.get("entries", {}), metrics.get("waits_for", {})
+    entries, watermarks = metrics.get("entries", {}), metrics.get("watermarks", {})
     finer: dict[str, Source] = {}
     for stream in streams:
         served = choices.served(queries, stream)
@@ -44,7 +44,7 @@ def aggregation_views(
                 finer.get(source_of(query, slot).id) if early else None
                 for slot, early in enumerate(plans[query.id])
             ),
-            holding_back({e.relation for e in query.inputs if e.window}, held_back),
+            slowest(streams_of(query), watermarks),
             lanes,
         )
         for query in queries

@@ -49,7 +49,7 @@ from weft.runtime.joinagg.lanes.coverage import Coverage
 from weft.runtime.joinagg.publication import LATE_ROWS
 from weft.runtime.joinagg.results import Evaluator, QueryResult
 from weft.runtime.joinagg.served import Key, StreamServed
-from weft.runtime.joinagg.waiting import waits_for
+from weft.runtime.joinagg.waiting import streams_of, waits_for
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.engine import Retained
 from weft.runtime.protocol.follower import consumed
@@ -235,6 +235,26 @@ class JoinAggEngine:
             self._step_inputs = Inputs(plan, self._schemas(), self._choices.provider)
         return self._step_inputs
 
+    def _spans(self, plan: AggregationPlan, last: Commit | None) -> dict[str, tuple[int, int]]:
+        """By query, up to which time it was evaluated, and up to which one it is now: what all its own streams have reached."""
+        before, served = last.engine["streams"] if last else {}, self._consumed.served
+        marks: Mapping[str, int] | None = last.engine.get("marks") if last else {}
+        spans = {}
+        for query in plan.queries:
+            streams = streams_of(query)
+            reached = min(served.get(name, StreamServed()).watermark for name in streams)
+            if marks is None:  # a commit of before queries had marks of their own
+                since = int(last.engine["mark"]) if last else 0
+            else:
+                first = min(before[name]["watermark"] if name in before else 0 for name in streams)
+                since = marks.get(query.id, first)
+            spans[query.id] = since, max(since, reached)
+        return spans
+
+    def _marks(self, plan: AggregationPlan, last: Commit | None) -> dict[str, int]:
+        """By query, up to which time it is evaluated after the step."""
+        return {name: now for name, (_, now) in self._spans(plan, last).items()}
+
     def compute(
         self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
     ) -> JoinAggOutcome:
@@ -245,8 +265,8 @@ class JoinAggEngine:
             joins, panes, counts = self._joins(work, intent, last, inputs, landmarks)
         earlier = self._known_results(last)
         ansi = intent.settings["ansi"].lower() == "true"
-        since, now = intent.watermark_before, intent.watermark
-        evaluator = Evaluator(work.spark, joins, since, now, ansi)
+        spans = self._spans(plan, last)
+        evaluator = Evaluator(work.spark, joins, spans, ansi)
         gone = horizons_of(last), folded_until(last)
         known = last.engine["complete"] if last else {}
         before = {
@@ -257,7 +277,8 @@ class JoinAggEngine:
         switched: list[str] = []
         ready: list[Ready] = []
         for query in plan.queries:
-            next_instant = intent.watermark_before // query.step * query.step + query.step
+            since, _ = spans[query.id]
+            next_instant = since // query.step * query.step + query.step
             uses, early = inputs.uses[query.id], plan.early[query.id]
             landmarks_of = landmarks.get(query.id, {})
             if query.id in inputs.following:
@@ -273,7 +294,7 @@ class JoinAggEngine:
             first = _first(query, begins)
             if first <= next_instant:
                 # a new query does not show what the others have passed
-                shown_from = max(first, next_instant) if intent.watermark_before > 0 else first
+                shown_from = max(first, next_instant) if since > 0 else first
                 complete[query.id] = min(known.get(query.id, shown_from), shown_from)
             else:
                 complete[query.id] = first
@@ -307,14 +328,15 @@ class JoinAggEngine:
         self._rewrite = self._lane_joins = None
         if self._in_lanes:
             covered = self._coverage.known(files, inputs)
-            lanes = LaneJoins(self._lanes, work, self._log, intent, inputs, files, covered)
+            marks = self._marks(inputs.plan, last)
+            lanes = LaneJoins(self._lanes, work, self._log, intent, inputs, files, covered, marks)
             self._rewrite = partial(lanes.rewrite, landmarks)
             self._lane_joins = lanes
             return lanes, {}, covered.counts()
         panes = self._with_new(inputs, last)
         tables = {name: self._tables.rows(version) for name, version in intent.tables.items()}
         ansi = intent.settings["ansi"].lower() == "true"
-        kept = KeptEntries(panes, intent.watermark)
+        kept = KeptEntries(panes)
         counts = {key: len(held) for key, held in panes.items()}
         self._sets.drop()
         return DriverJoins(kept, self._schemas(), tables, ansi, self._sets), panes, counts
@@ -406,8 +428,8 @@ class JoinAggEngine:
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, last: Commit | None
     ) -> Retained:
         inputs = self._inputs(intent.plan_version)
-        watermark = intent.watermark
-        keeping = Keeping(self._log, work, inputs, watermark, last, outcome, self._rewrite)
+        marks = self._marks(inputs.plan, last)
+        keeping = Keeping(self._log, work, inputs, marks, last, outcome, self._rewrite)
         kept = keeping.kept(self._consumed.files)
         self._kept_panes = dict(kept.panes)
         served = self._consumed.served
@@ -418,6 +440,7 @@ class JoinAggEngine:
         }
         section: dict[str, Any] = {
             "mark": intent.watermark,
+            "marks": marks,
             "latest": None,
             "streams": {
                 name: stream.used({use.served_key for use in inputs}).encoded()
@@ -473,7 +496,9 @@ class JoinAggEngine:
             else sum(map(bytes_in_memory, (*kept.state, *kept.retained))),
             "where": self.where,
             "watermarks": watermarks,
-            "waits_for": waits_for(watermarks, before, time.time()),
+            "waits_for": waits_for(
+                watermarks, map(streams_of, inputs.plan.queries), before, time.time()
+            ),
         }
 
     def committed(

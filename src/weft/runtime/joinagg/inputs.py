@@ -53,14 +53,14 @@ class Use:
             return None
         return selection(self.source.predicate).name
 
-    def horizon(self, watermark: int) -> int:
-        """Panes that end by this time count at no instant after the watermark."""
+    def horizon(self, mark: int) -> int:
+        """Panes that end by this time count at no instant after the mark."""
         window = self.window
         if window.kind == "landmark":
             return ALWAYS
         if window.kind == "tumbling":
-            return watermark // window.length * window.length
-        return watermark + self.source.pane - window.length
+            return mark // window.length * window.length
+        return mark + self.source.pane - window.length
 
 
 def is_updated(window: InputWindow, source: Source) -> bool:
@@ -152,9 +152,9 @@ class Inputs:
     def stream(self, source: Source) -> StreamSchema:
         return self.schemas[source.relation]
 
-    def horizons(self, watermark: int, before: Mapping[Key, int]) -> dict[Key, int]:
-        """By source, the time up to which panes are gone. It never falls."""
+    def horizons(self, marks: Mapping[str, int], before: Mapping[Key, int]) -> dict[Key, int]:
+        """By source, the time up to which panes are gone. It never falls. `marks`: by query, the time up to which it is evaluated."""
         return {
-            key: max(min(use.horizon(watermark) for use in uses), before.get(key, ALWAYS))
+            key: max(min(use.horizon(marks[use.query.id]) for use in uses), before.get(key, ALWAYS))
             for key, uses in self.by_key.items()
         }

@@ -65,7 +65,8 @@ class Keeping:
     log: StreamLog
     work: StepWork
     inputs: Inputs
-    watermark: int
+    marks: Mapping[str, int]
+    """By query, the time up to which it is evaluated."""
     last: Commit | None
     outcome: Computed
     rewrite: Rewrite | None = None
@@ -75,7 +76,7 @@ class Keeping:
     """By source, the time up to which panes are folded."""
 
     def __post_init__(self) -> None:
-        self.horizons = self.inputs.horizons(self.watermark, horizons_of(self.last))
+        self.horizons = self.inputs.horizons(self.marks, horizons_of(self.last))
         before = folded_until(self.last)
         self.folded = {key: before[key] for key in self.inputs.sources if key in before}
 
@@ -114,7 +115,7 @@ class Keeping:
             if entry.get("relation") != relation and tuple(entry.get("source", ())) not in keys
         ]
         for key in keys:
-            until = _folds_until(key, self.inputs, self.watermark)
+            until = _folds_until(key, self.inputs, self.marks)
             if until is not None:
                 self.folded[key] = max(until, self.folded.get(key, ALWAYS))
         folded = dict(panes)
@@ -123,7 +124,7 @@ class Keeping:
             return [*kept, *self.rewrite(keys, written, self.horizons)], folded
         for key in keys:
             folded[key] = folded_panes(
-                panes[key], key, self.inputs, self.watermark, self.outcome.landmarks
+                panes[key], key, self.inputs, self.marks, self.outcome.landmarks
             )
             if len(folded[key]):
                 kept.append(files.panes(key, folded[key], self.inputs))
@@ -147,11 +148,11 @@ def folded_panes(
     panes: Panes,
     key: Key,
     inputs: Inputs,
-    watermark: int,
+    marks: Mapping[str, int],
     landmarks_of: Mapping[str, Mapping[str, int]],
 ) -> Panes:
     """The panes of landmark windows that nobody tells apart any more, as one."""
-    until, source = _folds_until(key, inputs, watermark), inputs.sources[key]
+    until, source = _folds_until(key, inputs, marks), inputs.sources[key]
     if until is None:
         return panes
     landmarks = [use for use in inputs.by_key[key] if use.window.kind == "landmark"]
@@ -159,8 +160,12 @@ def folded_panes(
     return panes.folded(until, [ALWAYS, *edges], source.partials(inputs.stream(source)))
 
 
-def _folds_until(key: Key, inputs: Inputs, watermark: int) -> int | None:
+def _folds_until(key: Key, inputs: Inputs, marks: Mapping[str, int]) -> int | None:
     """The time up to which the panes of a source are not told apart any more; None if no landmark window keeps them."""
     uses = inputs.by_key[key]
-    told_apart = [use.horizon(watermark) for use in uses if use.window.kind != "landmark"]
-    return min([watermark, *told_apart]) if len(told_apart) < len(uses) else None
+    if all(use.window.kind != "landmark" for use in uses):
+        return None
+    return min(
+        marks[use.query.id] if use.window.kind == "landmark" else use.horizon(marks[use.query.id])
+        for use in uses
+    )

@@ -56,12 +56,11 @@ class _Planned:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Evaluates queries at the instants of a step: those after the time `since`, up to `now`."""
+    """Evaluates queries at the instants of a step. `spans`: by query, after which time and up to which one they are."""
 
     spark: SparkSession
     joins: Joins
-    since: int
-    now: int
+    spans: Mapping[str, tuple[int, int]]
     ansi: bool
 
     def results(
@@ -102,7 +101,7 @@ class Evaluator:
     def _planned(self, one: Ready, before: QueryResult) -> _Planned | None:
         """None: no input had anything yet."""
         query = one.query
-        due = Due(self.since, self.now, query.step)
+        due = Due(*self.spans[query.id], query.step)
         entries = [
             self.joins.entries(use, one.begins[slot])
             for slot, use in enumerate(one.uses)

@@ -80,11 +80,10 @@ class Kept:
     """What is kept for inputs, as the step sees it."""
 
     panes: Mapping[Key, Panes]
-    watermark: int
 
     def rows(self, use: Use, begin: int) -> Panes:
         """What an input shares with others, from a time on."""
-        return self.panes[use.key].between(begin, self.watermark)
+        return self.panes[use.key].since(begin)
 
     def part(self, slot: int) -> int | None:
         """Inputs have all entries."""

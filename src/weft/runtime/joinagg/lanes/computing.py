@@ -71,6 +71,7 @@ class LaneJoins:
         inputs: Inputs,
         files: Sequence[Entry],
         covered: Covered,
+        marks: Mapping[str, int],
     ) -> None:
         self._lanes, self._log = lanes, log
         self._inputs, self._files, self._covered = inputs, files, covered
@@ -87,7 +88,7 @@ class LaneJoins:
             schemas={name: codec.encode(schema) for name, schema in inputs.schemas.items()},
             finer={name: codec.encode(source) for name, source in inputs.finer.items()},
             files=(),
-            watermark=intent.watermark,
+            marks=marks,
             ansi=intent.settings["ansi"].lower() == "true",
             weights=lanes.weights,
             step=f"{work.name}-{work.attempt}",
@@ -95,7 +96,7 @@ class LaneJoins:
         )
 
     def entries(self, use: Use, begin: int) -> Entries:
-        return self._covered.entries(use, begin, self._stage.watermark)
+        return self._covered.entries(use, begin)
 
     def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
         return joined_together(ready, None)

@@ -118,13 +118,13 @@ class Covered:
 
     ends: Mapping[Selected, Ends]
 
-    def entries(self, use: Use, begin: int, watermark: int) -> Entries:
+    def entries(self, use: Use, begin: int) -> Entries:
         """Entries that say only at which instants an input has some."""
         nothing = np.zeros(0, np.int64)
         ends, _ = self.ends.get((use.key, use.selection), (nothing, 0))
         ones = np.ones(len(ends), np.int64)
         panes = Panes(Entries(ends, ends, {}, ones, {}), use.source.pane)
-        return panes.between(begin, watermark).entries(use.window, use.query.step)
+        return panes.since(begin).entries(use.window, use.query.step)
 
     def counts(self) -> dict[Key, int]:
         """How many entries are kept, about: rows that several inputs select are counted for the one with most."""

@@ -34,7 +34,8 @@ class Stage:
     finer: Mapping[str, Form]
     """By source, the finer set that serves it."""
     files: Sequence[Entry]
-    watermark: int
+    marks: Mapping[str, int]
+    """By query, the time up to which it is evaluated."""
     ansi: bool
     weights: Sequence[float]
     """Of the lanes, each of which has a share of the key buckets."""

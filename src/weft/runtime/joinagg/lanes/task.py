@@ -124,7 +124,7 @@ class _Portion:
         parts = []
         for entry in self.stage.files:
             for _, panes in panes_of(storage, entry, self.inputs, [first.key]):
-                inside = panes.between(begin, self.stage.watermark).having(source, partials)
+                inside = panes.since(begin).having(source, partials)
                 inside = inside if first.early else narrowed(inside, uses)
                 chosen = self.split.part(
                     first.slot, inside.kept, self.buckets, ansi=self.stage.ansi
@@ -144,7 +144,7 @@ def _rewritten(stage: Stage, inputs: Inputs, number: int) -> Iterator[Output]:
         stream = inputs.stream(source)
         found = [panes for entry in stage.files for panes in _of_key(log, entry, inputs, key)]
         panes = no_panes(source, stream).together(found).after(horizon)
-        panes = folded_panes(panes, key, inputs, stage.watermark, stage.landmarks)
+        panes = folded_panes(panes, key, inputs, stage.marks, stage.landmarks)
         if len(panes):
             yield "file", files.panes(key, panes, inputs)
 
