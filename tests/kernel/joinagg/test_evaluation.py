@@ -98,6 +98,21 @@ def test_coded_strings_are_joined_and_grouped_as_others(
             assert results(query, streams, early, INSTANTS) == wanted, early
 
 
+@given(case=cases(inputs=(2, 3)))
+@settings(max_examples=20)
+def test_entries_are_found_with_and_without_a_table_of_codes(
+    case: tuple[AggregationJoin, list[list[Row]]],
+) -> None:
+    query, streams = case
+    found = []
+    for sparse in (0, 1 << 40):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(join, "_SPARSE", sparse)
+            early = tuple(slot % 2 == 0 for slot in range(len(streams)))
+            found.append(results(query, streams, early, INSTANTS))
+    assert found[0] == found[1]
+
+
 @given(case=cases())
 @settings(max_examples=15)
 def test_keys_whose_hashes_collide_are_compared(

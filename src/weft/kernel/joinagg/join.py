@@ -28,6 +28,8 @@ from weft.kernel.network.joins.keys import Key, KeySide, equalities, equality_ke
 
 BLOCK = 1 << 20
 """Candidates that are joined at once."""
+_SPARSE = 4
+"""How many codes of keys and instants there may be for each entry, if each code has a place in a table."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,37 @@ class Matching:
     found: Memory = field(default_factory=Memory, init=False, compare=False, repr=False)
 
 
+@dataclass(frozen=True)
+class _Sorted:
+    """Entries by the codes of their keys and instants."""
+
+    entries: Array
+    codes: Array
+    keys: int
+    instants: Array | None
+    """Those that there are; None: the entries are there at all of them."""
+
+    @property
+    def width(self) -> int:
+        """How many codes a key has."""
+        return 1 if self.instants is None else max(len(self.instants), 1)
+
+    @cached_property
+    def _starts(self) -> Array | None:
+        """Where the entries of each code begin; None if most codes have none: then looking for them takes less room."""
+        codes = self.keys * self.width
+        if codes > _SPARSE * len(self.codes):
+            return None
+        return np.searchsorted(self.codes, np.arange(codes + 1), side="left")
+
+    def between(self, first: Array, beyond: Array) -> tuple[Array, Array]:
+        """The ranges of entries that have a code from one on, and before another."""
+        starts = self._starts
+        if starts is None:
+            return np.searchsorted(self.codes, first), np.searchsorted(self.codes, beyond)
+        return starts[first], starts[beyond]
+
+
 class _Side:
     """An input to be searched by key and instant. It is sorted when its entries are asked for."""
 
@@ -113,24 +146,21 @@ class _Side:
         self._instants = contents.instants
 
     @cached_property
-    def _sorted(self) -> tuple[Array, Array, Array | None]:
-        """Entries by key and instant, where those of each begin, and the instants that there are (None: all of them)."""
+    def _sorted(self) -> _Sorted:
         entries = self.keys.entries
         codes = self.keys.codes[entries]
-        width, instants = 1, None
+        instants = None
         if self._instants is not None:
             instants = np.unique(self._instants[entries])
-            width = max(len(instants), 1)
-            codes = codes * width + np.searchsorted(instants, self._instants[entries])
+            codes = codes * max(len(instants), 1) + np.searchsorted(
+                instants, self._instants[entries]
+            )
         order, sorted_codes = ordered(codes)
-        starts = np.searchsorted(
-            sorted_codes, np.arange(len(self.keys.values) * width + 1), side="left"
-        )
-        return entries[order], starts, instants
+        return _Sorted(entries[order], sorted_codes, len(self.keys.values), instants)
 
     @property
     def entries(self) -> Array:
-        return self._sorted[0]
+        return self._sorted.entries
 
     def places(self, values: Array, valid: Array | None) -> Array:
         """The number of each value among those of this side; -1 where it is none of them."""
@@ -145,24 +175,19 @@ class _Side:
 
     def ranges(self, places: Array, instants: Array | None) -> tuple[Array, Array, Array]:
         """The probing entries that may have partners, and the range of each one's partners."""
-        _, starts, own_instants = self._sorted
-        matching = places >= 0
-        if own_instants is None:
-            probes = np.flatnonzero(matching)
-            first = places[probes]
-            return probes, starts[first], starts[first + 1]
-        width = max(len(own_instants), 1)
-        if instants is None:
+        side, matching = self._sorted, places >= 0
+        width = side.width
+        if side.instants is None or instants is None:
             probes = np.flatnonzero(matching)
             first = places[probes] * width
-            return probes, starts[first], starts[first + width]
-        near = np.searchsorted(own_instants, instants)
-        if len(own_instants):
+            return probes, *side.between(first, first + width)
+        near = np.searchsorted(side.instants, instants)
+        if len(side.instants):
             near = np.minimum(near, width - 1)
-            matching &= own_instants[near] == instants
+            matching &= side.instants[near] == instants
         probes = np.flatnonzero(matching)
         first = places[probes] * width + near[probes]
-        return probes, starts[first], starts[first + 1]
+        return probes, *side.between(first, first + 1)
 
 
 def _side(contents: Contents, key: KeySide, *, ansi: bool) -> _Side:

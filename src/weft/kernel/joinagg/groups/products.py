@@ -158,7 +158,7 @@ class _Matrices:
 
 
 def _meeting(sets: Matching, instants: Array) -> _Meeting | None:
-    """Both inputs, reduced to the join values that both have; None if there is none."""
+    """Both inputs, reduced to the join values that both have; None if there is none, or too many for the entries to multiply."""
     most = 1 + max(int(values.max(initial=-1)) for values in sets.values)
     common = np.ones(most, bool)
     for values in sets.values:
@@ -174,6 +174,8 @@ def _meeting(sets: Matching, instants: Array) -> _Meeting | None:
         of_values = numbers[values[positions]]
         sides.append(_Entries(contents, positions, places, of_values, int(numbers[-1]) + 1))
     left, right = sides
+    if len(instants) * left.width > sum(len(side.positions) for side in sides):
+        return None
     joined = int((left.pairs(len(instants)) * right.pairs(len(instants))).sum())
     return _Meeting((left, right), joined)
 
