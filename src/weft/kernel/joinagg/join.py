@@ -244,36 +244,46 @@ class _Probes:
         return self._side.places(values, valid)
 
 
-def joined(
-    contents: Sequence[Contents], steps: Sequence[JoinStep], *, ansi: bool, block: int = BLOCK
-) -> Iterator[Joined]:
-    """The joined entries of all inputs, block by block."""
-    if not all(len(one) for one in contents):
-        return
-    sides = [
-        _side(right, step.key.right, ansi=ansi)
-        for right, step in zip(contents[1:], steps, strict=True)
-    ]
-    probes = [
-        _Probes(contents, step, side, number + 1, ansi=ansi)
-        for number, (step, side) in enumerate(zip(steps, sides, strict=True))
-    ]
-    every = np.arange(len(contents[0]))
-    start = Joined(contents, [every], contents[0].instants)
-    yield from _carried(start, sides, probes, steps, ansi, block)
+@dataclass(frozen=True)
+class Search:
+    """Inputs that are ready to be joined."""
 
+    contents: Sequence[Contents]
+    steps: Sequence[JoinStep]
+    sides: Sequence[_Side]
+    probes: Sequence[_Probes]
+    ansi: bool
 
-def matching(
-    contents: Sequence[Contents], steps: Sequence[JoinStep], *, ansi: bool
-) -> Matching | None:
-    """Two aggregation sets that are joined on equal keys and nothing else; None if these inputs are not."""
-    if len(contents) != 2 or not all(one.merged and len(one) for one in contents):
-        return None
-    side = _side(contents[1], steps[0].key.right, ansi=ansi)
-    probes = _Probes(contents, steps[0], side, 1, ansi=ansi)
-    if probes.tests or probes.by_entry is None:
-        return None
-    return Matching((contents[0], contents[1]), (probes.by_entry, side.keys.codes))
+    @staticmethod
+    def of(contents: Sequence[Contents], steps: Sequence[JoinStep], *, ansi: bool) -> Search | None:
+        """None: an input is empty."""
+        if not all(len(one) for one in contents):
+            return None
+        sides = [
+            _side(right, step.key.right, ansi=ansi)
+            for right, step in zip(contents[1:], steps, strict=True)
+        ]
+        probes = [
+            _Probes(contents, step, side, number + 1, ansi=ansi)
+            for number, (step, side) in enumerate(zip(steps, sides, strict=True))
+        ]
+        return Search(contents, steps, sides, probes, ansi)
+
+    def matching(self) -> Matching | None:
+        """Two aggregation sets that are joined on equal keys and nothing else; None if these inputs are not."""
+        if len(self.contents) != 2 or not all(one.merged for one in self.contents):
+            return None
+        (probes,), (side,) = self.probes, self.sides
+        if probes.tests or probes.by_entry is None:
+            return None
+        left, right = self.contents
+        return Matching((left, right), (probes.by_entry, side.keys.codes))
+
+    def joined(self, block: int = BLOCK) -> Iterator[Joined]:
+        """The joined entries of all inputs, block by block."""
+        first = self.contents[0]
+        start = Joined(self.contents, [np.arange(len(first))], first.instants)
+        yield from _carried(start, self.sides, self.probes, self.steps, self.ansi, block)
 
 
 def _carried(

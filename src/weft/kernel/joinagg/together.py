@@ -27,7 +27,7 @@ from weft.kernel.joinagg.contents.held import Contents
 from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.groups.grouping import Grouping
 from weft.kernel.joinagg.groups.lowering import computed, lowered, needed, to_table
-from weft.kernel.joinagg.join import BLOCK, Joined, Matching, join_steps, joined, matching
+from weft.kernel.joinagg.join import BLOCK, Joined, Matching, Search, join_steps
 from weft.kernel.network.conditions import Compiler, Evaluation
 from weft.kernel.network.joins.keys import equalities
 
@@ -140,9 +140,12 @@ def _grouped(
     ordered = [contents[slot] for slot in order]
     running = [_Running(member, common, places, ordered, instants, ansi) for member in members]
     steps = join_steps(common.moved(places), len(order))
-    sets = matching(ordered, steps, ansi=ansi)
+    search = Search.of(ordered, steps, ansi=ansi)
+    if search is None:
+        return running
+    sets = search.matching()
     joining = [one for one in running if sets is None or not one.multiply(sets)]
-    for part in joined(ordered, steps, ansi=ansi, block=block) if joining else ():
+    for part in search.joined(block) if joining else ():
         for one in joining:
             one.add(part)
     return running

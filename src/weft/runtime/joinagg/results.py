@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -70,8 +70,9 @@ class Evaluator:
         results: dict[str, QueryResult] = {}
         failures: dict[str, QueryFailure] = {}
         planned: dict[str, _Planned] = {}
+        known: dict[Hashable, Entries] = {}
         for one in ready:
-            plan = self._planned(one, before[one.query.id])
+            plan = self._planned(one, before[one.query.id], known)
             if plan is None:
                 results[one.query.id] = before[one.query.id]
             else:
@@ -98,15 +99,20 @@ class Evaluator:
             results[name] = QueryResult(tuple(rows), last, plan.started, len(plan.instants))
         return results, failures, sum(bool(group.chunks) for group in groups)
 
-    def _planned(self, one: Ready, before: QueryResult) -> _Planned | None:
-        """None: no input had anything yet."""
+    def _planned(
+        self, one: Ready, before: QueryResult, known: dict[Hashable, Entries]
+    ) -> _Planned | None:
+        """None: no input had anything yet. `known` are the entries of inputs that several queries have."""
         query = one.query
         due = Due(*self.spans[query.id], query.step)
-        entries = [
-            self.joins.entries(use, one.begins[slot])
-            for slot, use in enumerate(one.uses)
-            if use is not None
-        ]
+        entries = []
+        for use, begin in zip(one.uses, one.begins, strict=True):
+            if use is None:
+                continue
+            name = (use.key, use.selection, use.window, query.step, begin)
+            if name not in known:
+                known[name] = self.joins.entries(use, begin)
+            entries.append(known[name])
         started = before.started
         if started is None:
             started = first_filled(entries, due.now)
