@@ -45,9 +45,13 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
 @pytest.fixture
 def asked(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> Answers:
     """Products are made wherever they can be, whether they pay or not."""
-    monkeypatch.setattr(products, "_multiplies", lambda meeting: True)
-    monkeypatch.setattr(products, "_is_full", lambda *given: True)
+    always(monkeypatch)
     return answers
+
+
+def always(patched: pytest.MonkeyPatch) -> None:
+    for condition in ("_may_multiply", "_multiplies", "_is_full"):
+        patched.setattr(products, condition, lambda *given: True)
 
 
 def joined_instead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +69,7 @@ def test_products_equal_duckdb_at_every_instant(
     wanted = expected(query, small)
     for cells in (products._MOST_CELLS, 40):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(products, "_multiplies", lambda meeting: True)
-            patched.setattr(products, "_is_full", lambda *given: True)
+            always(patched)
             patched.setattr(products, "_MOST_CELLS", cells)
             assert results(query, small, (True, True), INSTANTS) == wanted, cells
 
