@@ -1,7 +1,7 @@
 """The engine of aggregation joins: published panes and rows in, results at instants out.
 
 In `read` it learns which published files the step consumes, and what the streams have served. In `compute` the kernel evaluates every query
-at the instants that the step's watermark has passed. `retain` names the published files that may still count, and what the step has
+at the instants that the watermarks of its streams have passed. `retain` names the published files that may still count, and what the step has
 written itself (`statefiles`). A query that fails is left out, and the others go on.
 """
 
