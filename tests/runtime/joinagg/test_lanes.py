@@ -37,10 +37,11 @@ from weft.runtime.joinagg import statefiles
 from weft.runtime.joinagg.lanes import task
 from weft.runtime.joinagg.lanes.choice import use_lanes
 from weft.runtime.joinagg.lanes.task import run_task
-from weft.runtime.settings import Settings
+from weft.runtime.settings import Kernel, Settings
 from weft.runtime.tasks import Output
 
 SLIDING, LANDMARK = InputWindow("sliding", 30), InputWindow("landmark")
+KERNELS: tuple[Kernel, ...] = ("driver", "lanes")
 EARLY, LATE, MIXED = (True, True), (False, False), (True, False)
 
 
@@ -145,8 +146,8 @@ def test_a_join_without_equal_keys_is_split_in_turn(tmp_path: Path) -> None:
     query = replace(query_of([SLIDING, SLIDING], [None, 1], ["count", "sum"], {0}), id="q@1")
     query = replace(query, predicates=PredicateSet(()))
     shown = []
-    for kernel in ("driver", "lanes"):
-        run = EngineRun(tmp_path / kernel, [query], {"q@1": MIXED}, kernel=kernel)  # type: ignore[arg-type]
+    for kernel in KERNELS:
+        run = EngineRun(tmp_path / kernel, [query], {"q@1": MIXED}, kernel=kernel)
         for name in ("s0", "s1"):
             run.add_stream(name)
         for begin in range(0, 30, 10):
@@ -185,8 +186,8 @@ def test_a_stream_that_is_joined_with_itself_is_split_for_each_input(
     query = replace(query, id="q@1", inputs=of_one, predicates=predicates)
     rows: list[Row] = [(place, place, "xyz"[place % 3], 1) for place in range(9)]
     shown = []
-    for kernel in ("driver", "lanes"):
-        run = EngineRun(tmp_path / kernel, [query], {"q@1": (early,) * count}, kernel=kernel)  # type: ignore[arg-type]
+    for kernel in KERNELS:
+        run = EngineRun(tmp_path / kernel, [query], {"q@1": (early,) * count}, kernel=kernel)
         run.add_stream("s0")
         run.publish("s0", rows, 10)
         while run.advance():
