@@ -25,13 +25,13 @@ from tests.support.joinagg import Row, entries, lifted_rows, rounded
 from weft.algebra import codec
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
-from weft.algebra.joinagg.serving import Pays, providers
+from weft.algebra.joinagg.serving import Price, providers
 from weft.algebra.joinagg.sets import PANES
-from weft.algebra.joinagg.sources import Source, source_of
+from weft.algebra.joinagg.sources import SIGNATURE, Source, source_of
 from weft.algebra.query import Field, StreamSchema
 from weft.algebra.scalar import Expression
 from weft.kernel.columns import partial_columns
-from weft.kernel.columns.column import to_arrow
+from weft.kernel.columns.column import column, to_arrow
 from weft.runtime.checkpoint.commits import Edition, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
@@ -101,7 +101,7 @@ class Stream:
             row
             for row, came in self.arrived
             for end in [(row[0] // source.pane + 1) * source.pane]
-            if selects(source.predicate, row)
+            if in_set(source, row)
             and came < end
             and before < end <= self.watermark
             and end - source.pane >= begin
@@ -111,6 +111,8 @@ class Stream:
         partials = list(source.partials(schema(self.name)))
         kept = entries(due, None, partials)
         chosen = {a.name: kept.columns[a.name] for a in source.attributes}
+        if source.selections:
+            chosen[SIGNATURE] = column(pa.array([signature(source, row) for row in due]))
         object.__setattr__(kept, "columns", chosen)
         ends = np.array([(row[0] // source.pane + 1) * source.pane for row in due], np.int64)
         object.__setattr__(kept, "first", ends)
@@ -120,7 +122,7 @@ class Stream:
             [pa.StructArray.from_arrays([pa.array(kept.counts)], ["v0"])], ["p0"]
         )
         columns = [pa.array([source.id] * len(kept)), pa.array(kept.first).cast(_TIMESTAMP)]
-        columns += [to_arrow(kept.columns[a.name]) for a in source.attributes]
+        columns += [to_arrow(kept.columns[a.name]) for a in source.keys]
         columns.append(count)
         for lifted in source.lifted(schema(self.name)):
             packed = [partial_columns.packed(p, kept.partials[p.name]) for p in lifted]
@@ -219,6 +221,17 @@ class _Tables:
         pass
 
 
+def together(provider: Source, served: Sequence[Source]) -> float:
+    """Sets are united where they can be."""
+    return 1.0
+
+
+def same_attributes(provider: Source, served: Sequence[Source]) -> float:
+    """Sets are united if only their aggregates differ."""
+    alike = (provider.attributes, provider.predicate)
+    return float(sum((source.attributes, source.predicate) != alike for source in served))
+
+
 class EngineRun:
     """Aggregation joins over hand-written streams. `restart` is another process."""
 
@@ -240,8 +253,8 @@ class EngineRun:
         self.failed: dict[str, str] = {}
         self.following: dict[str, tuple[bool, ...]] = {}
         """What queries are switching to."""
-        self.pays: Pays = lambda finer, source: finer.attributes == source.attributes
-        """Whether a finer set serves a coarser one."""
+        self.price: Price = same_attributes
+        """What it costs to publish one set for several inputs."""
         self.served_by: dict[str, Source] = {}
         self._session = session(ansi)
         self.restart()
@@ -308,7 +321,7 @@ class EngineRun:
                         if plan is not None:
                             kinds[plan[slot]][source.id] = source
         wanted, late = ([*kinds[kind].values()] for kind in (True, False))
-        chosen = providers(wanted, self.served_by, self.pays)
+        chosen = providers(wanted, self.served_by, self.price)
         self.served_by |= chosen
         early = list({provider.id: provider for provider in chosen.values()}.values())
         self.streams[name].step(rows, watermark, early, late)
@@ -349,6 +362,19 @@ class EngineRun:
             for row, before in arrived
             if (row[0] // pane + 1) * pane > before and selects(entry.predicate, row)
         ]
+
+
+def in_set(source: Source, row: Row) -> bool:
+    """Whether a set has a row: all rows, or those that it selects, or that any of its selections does."""
+    if source.predicate is None or not source.selections:
+        return selects(source.predicate, row)
+    assert source.predicate.sql == " OR ".join(f"({one.sql})" for one in source.selections)
+    return bool(signature(source, row))
+
+
+def signature(source: Source, row: Row) -> int:
+    """The selections of a row as a set, a bit for each."""
+    return sum(1 << bit for bit, one in enumerate(source.selections) if selects(one, row))
 
 
 def selects(predicate: Expression | None, row: Row) -> bool:

@@ -140,6 +140,8 @@ def _input_text(view: AggregationView, slot: int, entry: AggregationInput) -> st
     finer = view.finer[slot] if view.finer else None
     if finer is not None:
         how += f" from the set by ({', '.join(a.text for a in finer.attributes)})"
+        if finer.selections:
+            how += f" of {len(finer.selections)} selections"
     text = f"{entry.relation}{_window_text(entry)}, {how}"
     if view.shared_with[slot]:
         text += f", shared with {some(view.shared_with[slot], _NAMES)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.sql.joinagg_support import STREAMS, bound, query
+from tests.support.joinagg_engine import together
 
 from weft.algebra.joinagg.serving import providers
 from weft.algebra.joinagg.sets import set_of
@@ -12,6 +13,7 @@ from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.plan import SharedPlan
 from weft.algebra.query import Query
 from weft.optimizer.gtweave import share
+from weft.runtime.joinagg.serving import apart
 
 BID = STREAMS["Bid"]
 WINDOWED = """SELECT auctionID, max(bidPrice) AS best FROM Bid WHERE channel = 'web'
@@ -50,8 +52,8 @@ def test_a_set_and_a_windowed_aggregate_are_one_node_with_one_bit_in_one_weave_g
 
 def test_a_finer_set_is_one_job_instead_of_two() -> None:
     coarse, fine = bids("A.sellerID", "MAX(B.bidPrice)"), bids("B.bidderID", "COUNT(*)")
-    off = providers([coarse, fine], {}, lambda *_: False)
-    on = providers([coarse, fine], {}, lambda *_: True)
+    off = providers([coarse, fine], {}, apart)
+    on = providers([coarse, fine], {}, together)
     jobs = {
         name: len(first_level(*(set_of(s, BID) for s in {p.id: p for p in of.values()}.values())))
         for name, of in (("off", off), ("on", on))

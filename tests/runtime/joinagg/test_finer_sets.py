@@ -1,4 +1,4 @@
-"""A finer aggregation set serves coarser ones: what is published, and equal results with it and without."""
+"""One published set serves several inputs, coarser ones and those of other selections: what is published, and equal results with it and without."""
 
 from __future__ import annotations
 
@@ -12,36 +12,47 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.runtime.joinagg.test_engine import Action, oracle, play, scripts, too_large
 from tests.support.joinagg import aggregate, query_of
-from tests.support.joinagg_engine import EngineRun
+from tests.support.joinagg_engine import PREDICATES, EngineRun, together
 
 from weft.algebra.joinagg.query import AggregationJoin
-from weft.algebra.joinagg.serving import providers, serves
-from weft.algebra.joinagg.sources import Source, source_of
+from weft.algebra.joinagg.serving import Price, providers, serves
+from weft.algebra.joinagg.sources import MOST_SELECTIONS, SIGNATURE, Source, source_of
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.scalar import Expression
+from weft.optimizer.joinagg.published_sets import SetPrices
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg import statefiles
-from weft.runtime.joinagg.serving import Serving
+from weft.runtime.joinagg.serving import Serving, apart
 from weft.stats import StreamStatistics
-from weft.stats.estimate import Estimate
+from weft.stats.estimate import Estimate, Selectivity
 
 SLIDING, LANDMARK = InputWindow("sliding", 30), InputWindow("landmark")
 EARLY = (True, True)
 
 
-def joined(id_: str, windows: list[InputWindow], function: str, keys: set[int]) -> AggregationJoin:
+def joined(
+    id_: str,
+    windows: list[InputWindow],
+    function: str,
+    keys: set[int],
+    selections: tuple[str | None, str | None] = (None, None),
+) -> AggregationJoin:
     """Rule 1: an input that nobody groups by has the join attribute alone."""
     query = query_of(list(windows), [None, 1], ["count", function], keys)
     inputs = tuple(
-        entry if slot in keys else replace(entry, attributes=entry.attributes[:1])
-        for slot, entry in enumerate(query.inputs)
+        replace(
+            entry,
+            attributes=entry.attributes if slot in keys else entry.attributes[:1],
+            predicate=None if selected is None else Expression(selected, "boolean", ("a",)),
+        )
+        for slot, (entry, selected) in enumerate(zip(query.inputs, selections, strict=True))
     )
     return replace(query, id=id_, name=id_.split("@")[0], inputs=inputs)
 
 
 def opened(folder: Path, queries: list[AggregationJoin], *, finer: bool) -> EngineRun:
     run = EngineRun(folder, queries, {query.id: EARLY for query in queries})
-    run.pays = lambda *_: finer
+    run.price = together if finer else apart
     for name in ("s0", "s1"):
         run.add_stream(name)
     return run
@@ -52,25 +63,30 @@ def published(run: EngineRun) -> list[int]:
 
 
 WINDOWS = st.sampled_from([SLIDING, LANDMARK, InputWindow("tumbling", 20)])
+SELECTIONS = st.one_of(st.none(), st.sampled_from(sorted(PREDICATES)))
 
 
 @given(
     st.lists(
         st.tuples(
-            WINDOWS, st.sampled_from(["sum", "max", "avg"]), st.sets(st.sampled_from([0, 1]))
+            WINDOWS,
+            st.sampled_from(["sum", "max", "avg"]),
+            st.sets(st.sampled_from([0, 1])),
+            st.tuples(SELECTIONS, SELECTIONS),
         ),
         min_size=2,
-        max_size=3,
+        max_size=4,
     ),
     scripts(["s0", "s1"]),
 )
-@settings(max_examples=12)
-def test_coarser_sets_made_of_a_finer_one_equal_duckdb(
-    drawn: list[tuple[InputWindow, str, set[int]]], script: list[Action]
+@settings(max_examples=20)
+def test_sets_made_of_a_shared_one_equal_duckdb(
+    drawn: list[tuple[InputWindow, str, set[int], tuple[str | None, str | None]]],
+    script: list[Action],
 ) -> None:
     queries = [
-        joined(f"q@{number + 1}", [window, SLIDING], function, keys)
-        for number, (window, function, keys) in enumerate(drawn)
+        joined(f"q@{number + 1}", [window, SLIDING], function, keys, selections)
+        for number, (window, function, keys, selections) in enumerate(drawn)
     ]
     for finer in (False, True):
         with tempfile.TemporaryDirectory() as folder:
@@ -119,6 +135,38 @@ def test_a_coarser_query_that_comes_later_uses_the_set_that_is_there(
     assert shown == {at: rows for at, rows in wanted.items() if at <= 80}
 
 
+def test_other_selections_come_and_go(tmp_path: Path) -> None:
+    """Those that are there together share a set; one that comes later has its own until the others are gone."""
+    first, second = (
+        joined(f"q@{n}", [SLIDING, SLIDING], "sum", set(), (sql, None))
+        for n, sql in enumerate(("(`a` > 0)", "(`g` = 'x')"), 1)
+    )
+    third = joined("q@3", [SLIDING, SLIDING], "max", {0}, ("(`j` >= 0)", None))
+    run = opened(tmp_path, [first, second], finer=True)
+    sets = []
+    for start in range(0, 120, 10):
+        if start == 40:
+            run.queries.append(third)
+            run.early[third.id] = EARLY
+        if start == 80:
+            run.queries.remove(first)
+        for name in run.streams:
+            rows: list[Any] = [
+                (t, t % 2, "xy"[t % 3 % 2], None if t % 5 == 0 else t % 7 - 3)
+                for t in range(start, start + 10, 3)
+            ]
+            run.publish(name, rows, start + 10)
+        while run.advance():
+            pass
+        run.restart()
+        sets.append(published(run))
+    assert sets[0] == [1, 1] and sets[-1] == [2, 2] and len(run.served_by) == 4
+    for query, begin, end in ((first, 0, 80), (second, 0, 120), (third, 40, 120)):
+        wanted, shown = oracle(run, query), run.by_instant(query)
+        assert shown and begin <= min(shown) <= begin + 40
+        assert shown == {at: rows for at, rows in wanted.items() if min(shown) <= at <= end}
+
+
 def source(*names: str, function: str = "sum", **changes: Any) -> Source:
     made = source_of(query_of([SLIDING, SLIDING], [0], [function], {0}), 0)
     attributes = tuple(
@@ -129,28 +177,53 @@ def source(*names: str, function: str = "sum", **changes: Any) -> Source:
 
 
 def served_by(*sources: Source, known: dict[str, Source] | None = None) -> list[Source]:
-    chosen = providers(sources, known or {}, lambda *_: True)
+    chosen = providers(sources, known or {}, together)
     return [chosen[one.id] for one in sources]
 
 
-def test_sets_of_one_selection_are_united_under_the_finest() -> None:
-    fine, coarse = source("a", "b"), source("a", function="max")
-    united, same = served_by(fine, coarse)
-    assert united is same and united.attributes == fine.attributes
-    assert {a.function for a in united.aggregates} == {"sum", "max"}
+def selecting(sql: str) -> Expression:
+    return Expression(sql, "boolean", ("a",))
+
+
+def test_sets_of_one_selection_are_united_with_all_attributes() -> None:
+    fine, coarse, other = source("a", "b"), source("a", function="max"), source("c")
+    united, same, again = served_by(fine, coarse, other)
+    assert united is same is again and {a.name for a in united.attributes} == {"a", "b", "c"}
+    assert {a.function for a in united.aggregates} == {"sum", "max"} and not united.selections
     assert serves(united, fine) and serves(united, coarse) and not serves(fine, coarse)
+    assert serves(united, other) and not serves(united, source("d"))
+
+
+def test_selections_are_bits_of_a_signature() -> None:
+    all_rows, large = source("a"), source("a", "b", predicate=selecting("`a` > 1"))
+    odd = source("a", predicate=selecting("`a` % 2 = 1"))
+    united = served_by(large, odd)[0]
+    assert united.selections == (large.predicate, odd.predicate)
+    assert united.predicate is not None
+    assert united.predicate.sql == "(`a` > 1) OR (`a` % 2 = 1)", "of what nobody selects, nothing"
+    assert [a.name for a in united.keys] == ["a", "b", SIGNATURE]
+    assert serves(united, large) and serves(united, odd) and not serves(united, all_rows)
+    with_all = served_by(all_rows, large, odd)[0]
+    assert with_all.predicate is None and serves(with_all, all_rows) and serves(with_all, odd)
+    assert not serves(with_all, source("a", predicate=selecting("`a` < 5")))
+
+
+def test_a_set_has_no_more_selections_than_a_signature_has_bits() -> None:
+    many = [source("a", predicate=selecting(f"`a` > {n}")) for n in range(MOST_SELECTIONS + 1)]
+    published = set(served_by(*many))
+    assert sorted(len(one.selections) for one in published) == [0, MOST_SELECTIONS]
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        source("c"),
         source("a", pane=5),
-        source("a", predicate=Expression("`a` > 1", "boolean", ("a",))),
+        source("a", relation="s1"),
+        source("a", predicate=replace(selecting("`a` / `b` > 1"), can_raise=True)),
         source("a", aggregates=(replace(aggregate("sum"), arguments=(Expression("`a` / `b`", "bigint", ("a", "b"), can_raise=True),)),)),
     ],
 )  # fmt: skip
-def test_other_attributes_panes_selections_and_what_may_raise_stay_alone(other: Source) -> None:
+def test_other_relations_and_panes_and_what_may_raise_stay_alone(other: Source) -> None:
     fine = source("a", "b")
     assert served_by(fine, other) == [fine, other]
 
@@ -161,10 +234,15 @@ def test_known_sets_stay_and_serve_newcomers() -> None:
     assert served_by(fine, coarse, newcomer, known=known) == [fine, coarse, coarse]
 
 
+def prices(known: StreamStatistics, *passes: str) -> Price:
+    return SetPrices(lambda _: known, passes or ("predicates", "groupby")).price
+
+
 def test_a_finer_set_serves_where_it_has_few_entries_more(tmp_path: Path) -> None:
     def serving(rate: float, *, on: bool = True) -> Serving:
         known = StreamStatistics(rate=Estimate(rate, "measured", 1000))
-        return Serving(Storage(str(tmp_path / str(rate))), "sets.json", lambda _: known, on)
+        storage = Storage(str(tmp_path / str(rate)))
+        return Serving(storage, "sets.json", lambda: prices(known) if on else apart)
 
     pane = 60_000_000
     fine, coarse = source("a", "b", "c", pane=pane), source("a", pane=pane)
@@ -177,3 +255,39 @@ def test_a_finer_set_serves_where_it_has_few_entries_more(tmp_path: Path) -> Non
     again.keep([coarse.id])
     assert serving(10.0).provider(fine.id) is None
     assert len(serving(20.0, on=False).published([fine, coarse])) == 2
+
+
+def test_selections_share_a_set_where_it_has_few_entries_more() -> None:
+    """With keys of few values the signature costs little; where nearly every row is an entry of its own, each selection looks at all of them."""
+    rare = Selectivity(matched=1, rows=1_000_000)
+    sql = ["`a` > 1", "`x` > 2", "`y` < 0"]
+    known = StreamStatistics(
+        rate=Estimate(1e6, "measured", 1000), selectivities=dict.fromkeys(sql, rare)
+    )
+
+    def published(*names: str) -> int:
+        chosen = providers(
+            [source(*names, pane=60_000_000, predicate=selecting(one)) for one in sql]
+            + [source(*names, pane=60_000_000)],
+            {},
+            prices(known),
+        )
+        return len({provider.id for provider in chosen.values()})
+
+    assert published("a") == 1
+    assert published("a", "b", "c", "d") == 2, "the few rows of selections apart from all rows"
+
+
+def test_passes_say_what_may_be_united() -> None:
+    known = StreamStatistics.unknown()
+    fine, coarse = source("a", "b", pane=1000), source("a", pane=1000)
+    large = replace(coarse, predicate=selecting("`a` > 1"))
+    for passes, sets in (
+        ((), 3),
+        (("groupby",), 2),
+        (("predicates",), 2),
+        (("predicates", "groupby"), 1),
+    ):
+        price = SetPrices(lambda _: known, passes).price
+        chosen = providers([fine, coarse, large], {}, price)
+        assert len({one.id for one in chosen.values()}) == sets, passes

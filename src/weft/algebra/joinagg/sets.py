@@ -47,7 +47,7 @@ def set_of(source: Source, stream: StreamSchema) -> Query:
         sql=_text(source),
         stream=source.relation,
         window=Window(source.pane, source.pane),
-        keys=tuple(attribute.value for attribute in source.attributes),
+        keys=tuple(attribute.value for attribute in source.keys),
         predicate=source.predicate,
         aggregates=aggregates,
         having=None,
@@ -58,7 +58,8 @@ def set_of(source: Source, stream: StreamSchema) -> Query:
 
 def _text(source: Source) -> str:
     keys = ", ".join(attribute.text for attribute in source.attributes)
-    return f"aggregation set of {source.relation} by ({keys}), panes of {source.pane / 1e6:g} s"
+    of = f", of {len(source.selections)} selections" if source.selections else ""
+    return f"aggregation set of {source.relation} by ({keys}){of}, panes of {source.pane / 1e6:g} s"
 
 
 def _columns(
@@ -67,7 +68,7 @@ def _columns(
     end = OutputColumn(PANE_END, TIMESTAMP, Ref("window_end", TIMESTAMP))
     keys = [
         OutputColumn(attribute.name, attribute.value.type, Ref(f"k{i}", attribute.value.type))
-        for i, attribute in enumerate(source.attributes)
+        for i, attribute in enumerate(source.keys)
     ]
     values = [
         OutputColumn(f"a{i}", type_, Ref(f"a{i}", type_))

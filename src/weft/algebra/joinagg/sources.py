@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from weft.algebra import codec
 from weft.algebra.aggregate import Aggregate, lift
@@ -16,6 +17,12 @@ from weft.algebra.joinagg.query import AggregationJoin, Attribute
 from weft.algebra.partial import SKETCHES, Partial
 from weft.algebra.query import StreamSchema
 from weft.algebra.scalar import Expression
+from weft.algebra.types import BIGINT
+
+SIGNATURE: Final = "#signature"
+"""The name of the attribute that says which selections an entry is of."""
+MOST_SELECTIONS: Final = 62
+"""How many selections a signature has bits for."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +34,21 @@ class Source:
     attributes: tuple[Attribute, ...]
     predicate: Expression | None
     aggregates: tuple[Aggregate, ...]
+    selections: tuple[Expression, ...] = ()
+    """Of a set that serves several selections: each is a bit of its entries' signature."""
 
     @cached_property
     def id(self) -> str:
         values = (self.relation, self.pane, self.attributes, self.predicate, self.aggregates)
-        return f"#{codec.digest(values, 16)}"
+        known = (*values, self.selections) if self.selections else values
+        return f"#{codec.digest(known, 16)}"
+
+    @cached_property
+    def keys(self) -> tuple[Attribute, ...]:
+        """What its entries are told apart by: the attributes, and the signature."""
+        if not self.selections:
+            return self.attributes
+        return (*self.attributes, Attribute(SIGNATURE, _signature(self.selections)))
 
     def lifted(self, stream: StreamSchema | None) -> tuple[tuple[Partial, ...], ...]:
         """The partials of each aggregate."""
@@ -49,6 +66,7 @@ class Source:
         values = [attribute.value for attribute in self.attributes]
         values += [argument for a in self.aggregates for argument in a.arguments]
         values += [a.filter for a in self.aggregates if a.filter is not None]
+        values += self.selections
         return (*values, *([self.predicate] if self.predicate is not None else ()))
 
     @property
@@ -63,6 +81,13 @@ class Source:
     @property
     def has_sketches(self) -> bool:
         return any(p.combine.name in SKETCHES for p in self.partials(None))
+
+
+def _signature(selections: Sequence[Expression]) -> Expression:
+    """Which selections hold for a row: a bit for each."""
+    bits = (f"CASE WHEN {one.sql} THEN {1 << n}L ELSE 0L END" for n, one in enumerate(selections))
+    columns = sorted({name for one in selections for name in one.columns})
+    return Expression(" | ".join(f"({bit})" for bit in bits), BIGINT, tuple(columns))
 
 
 def selection(predicate: Expression) -> Attribute:

@@ -35,10 +35,9 @@ from weft.experiments.aggjoin.kernel_run import PointKernel
 from weft.experiments.aggjoin.on_spark.steps import Setting, stepped
 from weft.experiments.aggjoin.parameters import Budget, Point
 from weft.kernel.joinagg import together
-from weft.optimizer.joinagg import weft_cost
+from weft.optimizer.joinagg import published_sets, weft_cost
 from weft.optimizer.joinagg.plans import Plan, all_plans, plan_name
 from weft.optimizer.joinagg.statistics import InputStatistics
-from weft.runtime.joinagg import serving
 from weft.workloads.aggjoin.queries import WindowJoin, drilled, varied
 from weft.workloads.aggjoin.stored import store_stream
 from weft.workloads.aggjoin.streams import StreamShape
@@ -183,7 +182,7 @@ class AggJoinBench:
                 rate(alone),
                 served.rows_per_second / alone.rows_per_second,
             ),
-            _constant("PUBLISHED_SET", of_set, serving.PUBLISHED_SET),
+            _constant("PUBLISHED_SET", of_set, published_sets.PUBLISHED_SET),
         ]
 
     def _judged(self, points: Sequence[Point]) -> list[JudgedPoint]:

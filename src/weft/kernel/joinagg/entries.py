@@ -100,24 +100,54 @@ class Entries:
             return _ranges(self, chosen, instants, merged)
         return _merged_copies(self, chosen, instants, merged)
 
-    def combined(self, partials: Iterable[Partial]) -> Entries:
-        """One entry for each key and interval of instants."""
-        if not len(self):
-            return self
-        codes = self.coded.keys
+    def combined(
+        self,
+        partials: Iterable[Partial],
+        names: Sequence[str] | None = None,
+        positions: Array | None = None,
+    ) -> Entries:
+        """One entry for each key and interval of instants; the key may be some of the columns, and the entries those at some
+        positions."""
+        if not len(self) or (positions is not None and not len(positions)):
+            nothing = self.take(np.zeros(0, np.int64))
+            return nothing if names is None else nothing.only(names, partials)
+        columns = self.coded if names is None else self._coded(tuple(names))
+        codes = columns.keys if positions is None else columns.keys[positions]
         for bounds in (self.first, self.last):
+            bounds = bounds if positions is None else bounds[positions]
             if (bounds != bounds[0]).any():
                 distinct, which = np.unique(bounds, return_inverse=True)
                 codes = codes * len(distinct) + which.reshape(-1)
         order, sorted_codes = ordered(codes)
         low, high = ranges_of_runs(sorted_codes)
-        entries = self.take(order)
+        order = order if positions is None else positions[order]
+        leading = order[low]
+        entries = Entries(
+            self.first[leading],
+            self.last[leading],
+            {name: values.take(leading) for name, values in columns.columns.items()},
+            np.add.reduceat(self.counts[order], low),
+            {
+                p.name: over_runs(
+                    p, {p.name: partial_columns.take(self.partials[p.name], order)}, low, high
+                )
+                for p in partials
+            },
+        )
+        entries.found.of("coded", lambda: columns.taken(entries.columns, leading))
+        return entries
+
+    def _coded(self, names: tuple[str, ...]) -> CodedColumns:
+        return self.found.of(("coded", names), lambda: self.coded.only(names))
+
+    def only(self, names: Iterable[str], partials: Iterable[Partial]) -> Entries:
+        """The entries with some of the columns and partials. What is known of their codes stays behind."""
         return Entries(
-            entries.first[low],
-            entries.last[low],
-            {name: values.take(low) for name, values in entries.columns.items()},
-            np.add.reduceat(entries.counts, low),
-            {p.name: over_runs(p, entries.partials, low, high) for p in partials},
+            self.first,
+            self.last,
+            {name: self.columns[name] for name in names},
+            self.counts,
+            {p.name: self.partials[p.name] for p in partials},
         )
 
     @staticmethod

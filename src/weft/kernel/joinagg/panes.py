@@ -81,13 +81,6 @@ class Panes:
         }
         return replace(self, kept=replace(kept, columns=columns, partials=stored))
 
-    def coarser(self, source: Source, partials: Sequence[Partial]) -> Panes:
-        """The panes of a source with fewer attributes and partials: entries of equal ones are added up."""
-        kept = replace(
-            self.kept, columns={a.name: self.kept.columns[a.name] for a in source.attributes}
-        )
-        return replace(self, kept=kept.combined(partials))
-
     def entries(self, window: InputWindow, step: int) -> Entries:
         """The entries with the instants at which they count."""
         first, last = instants_of(window, self.ends, step)
@@ -157,10 +150,10 @@ def of_state(table: pa.Table, source: Source, stream: StreamSchema) -> Panes:
 def of_set(table: pa.Table, source: Source, stream: StreamSchema) -> Panes:
     """The panes that a stream has published for a source: rows of the hidden query of its set."""
     ends = single(table.column("c0")).cast(pa.int64()).to_numpy()
-    width = len(source.attributes)
+    width = len(source.keys)
     columns = {
         attribute.name: _attribute(table, f"c{place + 1}", attribute.value.type)
-        for place, attribute in enumerate(source.attributes)
+        for place, attribute in enumerate(source.keys)
     }
     counts = single(table.column(f"c{width + 1}")).field(0).field(0).to_numpy()
     partials = {}
@@ -169,6 +162,11 @@ def of_set(table: pa.Table, source: Source, stream: StreamSchema) -> Panes:
         for number, partial in enumerate(lifted):
             partials[partial.name] = partial_columns.unpacked(partial, of_aggregate.field(number))
     return Panes(Entries(ends, ends, columns, counts, partials), source.pane)
+
+
+def signature_column(source: Source) -> str | None:
+    """The column of a published set that has the signatures of its entries, if it has any."""
+    return f"c{len(source.keys)}" if source.selections else None
 
 
 def of_rows(

@@ -12,14 +12,16 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 
 from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.serving import Price
 from weft.algebra.joinagg.sources import Source, source_of
 from weft.optimizer.joinagg.choice import Choice
 from weft.optimizer.joinagg.plans import Plan
 from weft.optimizer.joinagg.possible import Fixed, fixed_inputs, nearest
+from weft.optimizer.joinagg.published_sets import SetPrices
 from weft.optimizer.joinagg.weft_cost import choose_plan, weft_cost
 from weft.runtime.checkpoint.storage import Storage, to_json
 from weft.runtime.joinagg.loads import load_of
-from weft.runtime.joinagg.serving import Serving
+from weft.runtime.joinagg.serving import Serving, apart
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 
@@ -42,10 +44,13 @@ class Choices:
         self._storage, self._settings = storage, settings
         self._statistics = statistics
         self._path = f"streams/{log}/choices.json"
-        on = settings.finer_sets and "groupby" in settings.passes
-        self.serving = Serving(storage, f"streams/{log}/sets.json", statistics, on)
+        self.serving = Serving(storage, f"streams/{log}/sets.json", self._price_of_sets)
         self._lock = threading.Lock()
         self._chosen: dict[str, Switching] | None = None
+
+    def _price_of_sets(self) -> Price:
+        settings = self._settings
+        return SetPrices(self._statistics, settings.passes).price if settings.finer_sets else apart
 
     def plans(self, query: AggregationJoin) -> Switching:
         """Of every input whether it is aggregated before the join, and what the query is switching to."""

@@ -15,9 +15,11 @@ import pyarrow as pa
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import Source
+from weft.algebra.query import StreamSchema
 from weft.errors import CheckpointError
 from weft.kernel.columns.arrow import single
 from weft.kernel.joinagg.panes import Panes, of_rows, of_set, of_state
+from weft.kernel.joinagg.served_panes import served_panes
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
@@ -60,14 +62,7 @@ def panes_of(
         table = read(storage, entry, attributes=lambda name: not name.startswith("#"))
         yield key, of_state(table, source, stream)
     elif entry["publication"] == PANES:
-        rows_of = rows_by_set(read_panes(storage, entry))
-        for key, source, stream in wanted:
-            finer = inputs.finer.get(source.id)
-            published = source if finer is None or source.id in rows_of else finer
-            if published.id in rows_of:
-                panes = of_set(rows_of[published.id], published, stream)
-                is_own = published is source
-                yield key, panes if is_own else panes.coarser(source, source.partials(stream))
+        yield from _published(rows_by_set(read_panes(storage, entry)), wanted, inputs)
     else:
         for key, source, stream in wanted:
             names = row_columns(source, stream)
@@ -77,6 +72,26 @@ def panes_of(
             times, before = (single(table.column(name)).to_numpy() for name in (TIME, BEFORE))
             any_of = inputs.any_of[key]
             yield key, of_rows(table, times, before, names, source, stream, any_of)
+
+
+def _published(
+    rows_of: Mapping[str, pa.Table],
+    wanted: Sequence[tuple[Key, Source, StreamSchema]],
+    inputs: Inputs,
+) -> Iterable[tuple[Key, Panes]]:
+    """What published sets hold of some sources."""
+    served: dict[str, tuple[Source, list[Source]]] = {}
+    key_of = {source.id: key for key, source, _ in wanted}
+    for _, source, _ in wanted:
+        finer = inputs.finer.get(source.id)
+        provider = source if finer is None or source.id in rows_of else finer
+        served.setdefault(provider.id, (provider, []))[1].append(source)
+    for name, (provider, sources) in served.items():
+        if name in rows_of:
+            stream = inputs.stream(provider)
+            panes = of_set(rows_of[name], provider, stream)
+            for source, made in served_panes(panes, provider, sources, stream):
+                yield key_of[source.id], made
 
 
 def rows_by_set(table: pa.Table) -> dict[str, pa.Table]:

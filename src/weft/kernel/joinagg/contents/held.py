@@ -6,7 +6,7 @@ Contents are positions in the entries that they were made of. Values of columns 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -71,12 +71,34 @@ class ColumnCodes:
 class CodedColumns:
     """Columns of entries, with codes that are made when somebody asks for them."""
 
-    def __init__(self, columns: Mapping[str, Column], count: int) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        count: int,
+        made: Callable[[str], ColumnCodes] | None = None,
+    ) -> None:
         self.columns, self._count = columns, count
+        self._made = made
+        """Where codes come from, if not from the columns."""
         self._memory = Memory()
 
     def codes(self, name: str) -> ColumnCodes:
+        if self._made is not None:
+            return self._made(name)
         return self._memory.of(name, lambda: ColumnCodes.of(self.columns[name]))
+
+    def only(self, names: Iterable[str]) -> CodedColumns:
+        """Some of the columns, with the same codes."""
+        return CodedColumns({name: self.columns[name] for name in names}, self._count, self.codes)
+
+    def taken(self, columns: Mapping[str, Column], positions: Array) -> CodedColumns:
+        """Columns of the entries at some positions, with the same codes."""
+        found = Memory()
+
+        def codes(name: str) -> ColumnCodes:
+            return found.of(name, lambda: self.codes(name).take(positions))
+
+        return CodedColumns(columns, len(positions), codes)
 
     @property
     def keys(self) -> Array:

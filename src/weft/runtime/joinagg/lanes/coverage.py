@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sets import PANES
+from weft.algebra.joinagg.sources import Source
 from weft.kernel.columns.arrow import single
 from weft.kernel.columns.operations import Array
 from weft.kernel.joinagg.entries import Entries
-from weft.kernel.joinagg.panes import END, Panes
+from weft.kernel.joinagg.panes import END, Panes, signature_column
+from weft.kernel.joinagg.served_panes import selected
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.inputs import Inputs, Use
@@ -73,15 +75,14 @@ class Coverage:
             for use in uses:
                 yield (use.key, use.selection), _ends(ends[_true(table, use.selection)])
         elif entry["publication"] == PANES:
-            sets = rows_by_set(read_panes(self.storage, entry, ["query", "c0"]))
+            signatures = {signature_column(finer) for finer in inputs.finer.values()}
+            names = ["query", "c0", *(name for name in signatures if name is not None)]
+            sets = rows_by_set(read_panes(self.storage, entry, names))
             for use in uses:
                 finer = inputs.finer.get(use.source.id)
                 own = use.source.id in sets or finer is None
-                rows = sets.get(use.source.id if own or finer is None else finer.id)
-                times = np.zeros(0, np.int64)
-                if rows is not None:
-                    times = single(rows.column("c0")).cast(pa.int64()).to_numpy()
-                yield (use.key, None), _ends(times)
+                provider = use.source if own or finer is None else finer
+                yield (use.key, None), _ends(_ends_in(sets.get(provider.id), provider, use))
         else:
             chosen = {use.source.id: row_columns(use.source, use.stream).selected for use in uses}
             names = [column.name for column in chosen.values() if column is not None]
@@ -92,6 +93,18 @@ class Coverage:
                 ends = (times // pane + 1) * pane
                 inside = (ends > before) & _true(table, None if column is None else column.name)
                 yield (use.key, use.selection), _ends(ends[inside])
+
+
+def _ends_in(rows: pa.Table | None, provider: Source, use: Use) -> Array:
+    """When the panes of an input end, in the rows of the set that serves it."""
+    if rows is None:
+        return np.zeros(0, np.int64)
+    ends: Array = single(rows.column("c0")).cast(pa.int64()).to_numpy()
+    signature = signature_column(provider)
+    if signature is None:
+        return ends
+    signatures = single(rows.column(signature)).to_numpy()
+    return ends[selected(signatures, provider, use.source.predicate)]
 
 
 def _total(parts: Sequence[Ends]) -> int:
