@@ -9,6 +9,7 @@ from tests.support.joinagg import query_of
 
 from weft.algebra.joinagg.sources import source_of
 from weft.algebra.joinagg.windows import InputWindow
+from weft.algebra.scalar import Expression
 from weft.explain import AggregationsMeasured, AggregationView, explain
 from weft.explain.aggregations import sharing
 from weft.optimizer.joinagg.possible import fixed_inputs
@@ -22,15 +23,16 @@ FEW = InputLoad(rows=50, new_rows=1, keys=50, entries=50, new_entries=1)
 def test_an_input_that_a_finer_set_serves_says_so() -> None:
     windows = [InputWindow("sliding", 30 * SECOND), InputWindow("landmark")]
     query = replace(query_of(windows, [None], ["count"], {0}), step=10 * SECOND)
-    finer = source_of(query, 0)
+    finer = replace(source_of(query, 0), selections=(Expression("`a` > 4", "boolean", ("a",)),))
     inputs = tuple(replace(e, attributes=e.attributes[:1]) for e in query.inputs)
     coarse = replace(query, inputs=inputs)
     choice = choose_plan(JoinLoad((MANY, FEW), {(0, 1): 50.0}), (True, True))
     view = AggregationView(coarse, (True, True), choice, ((), ()), finer=(finer, None))
     explanation = explain([], []).with_aggregations([view])
-    assert "early: panes of 10 s by (j) from the set by (j, g)" in str(explanation)
+    assert "early: panes of 10 s by (j) from the set by (j, g) and 1 selection" in str(explanation)
     (join,) = explanation.to_json()["aggregation_joins"]
     assert [entry["finer_set"] for entry in join["inputs"]] == [["j", "g"], None]
+    assert [entry["finer_selections"] for entry in join["inputs"]] == [["a > 4"], None]
 
 
 def test_idle_streams_and_endless_state_are_told_with_what_to_do() -> None:

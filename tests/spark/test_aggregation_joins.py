@@ -46,6 +46,9 @@ SEVERAL = """SELECT B.channel, SUM(A.sellerID * B.bidPrice) AS product, COUNT(DI
         COUNT(*) FILTER (WHERE A.sellerID > B.bidPrice) AS low
     FROM Auction A [WINDOW 40 SECONDS], Bid B [WINDOW 30 SECONDS]
     WHERE A.auctionID = B.auctionID GROUP BY B.channel EVERY 10 SECONDS"""
+DEAR = """SELECT count(*) AS n, sum(B.bidPrice) AS total
+    FROM Auction A [WINDOW 40 SECONDS], Bid B [WINDOW 30 SECONDS]
+    WHERE A.auctionID = B.auctionID AND B.bidPrice > 4 EVERY 10 SECONDS"""
 WINDOWED = "SELECT auctionID, count(*) AS n FROM Bid GROUP BY window(ts, '10 seconds'), auctionID"
 
 
@@ -159,9 +162,10 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
             w.register("windowed", WINDOWED)
             w.register("channels", CHANNELS)
             w.register("several", SEVERAL)
+            w.register("dear", DEAR)
             w.start(availableNow=True).awaitTermination()
             statuses = [handle.status for handle in w.queries]
-            assert statuses == ["quarantined", *["active"] * 6], often.detail
+            assert statuses == ["quarantined", *["active"] * 7], often.detail
             assert "zero" in failing.detail.lower()
             explained = " ".join(str(w.explain()).split())
             shown, changed = rows_of(w, "often"), rows_of(w, "changes")
@@ -169,6 +173,7 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
             columns = w.results("often").columns, w.results("changes").columns
             windowed, by_channel = w.results("windowed").count(), rows_of(w, "channels")
             several = rows_of(w, "several")
+            dear = rows_of(w, "dear")
     assert columns == (
         ["at", "auctionID", "bids", "best", "mean", "first"],
         ["at", "channel", "total", "n", "removed"],
@@ -177,7 +182,7 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
     plan = "plan EAP111" if early == "all" else "plan LAP"
     assert f"aggregation join often: {plan}" in explained
     assert ("aggregation set of Bid" in explained) == (early == "all")
-    finer = "by (auctionID) from the set by (cast(`bidPrice` AS bigint), auctionID, channel)"
+    finer = "by (auctionID) from the set by (cast(`bidPrice` AS bigint), auctionID, channel) and 1 selection;"
     assert (finer in explained) == (early == "all")
     select = """SELECT A.auctionID, COUNT(*), MAX(B.bidPrice), AVG(B.bidPrice), MIN(B.ts)
         FROM Auction A, Bid B, Person P
@@ -200,6 +205,9 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
         COUNT(*) FILTER (WHERE A.sellerID > B.bidPrice) FROM Auction A, Bid B
         WHERE A.auctionID = B.auctionID GROUP BY B.channel"""
     assert oracle(select, reached, windows) == Counter(several)
+    select = """SELECT COUNT(*) AS n, SUM(B.bidPrice) FROM Auction A, Bid B
+        WHERE A.auctionID = B.auctionID AND B.bidPrice > 4"""
+    assert oracle(select, reached, windows) == Counter(dear)
     select = """SELECT upper(B.channel), SUM(B.bidPrice), COUNT(*) FROM Auction A JOIN Bid B USING (auctionID)
         WHERE B.bidPrice > 1 GROUP BY ALL"""
     windows = {"Auction": "ts >= {at} - 40 AND ts < {at}"}

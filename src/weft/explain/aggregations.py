@@ -9,7 +9,7 @@ from typing import Any
 from weft.algebra.joinagg.query import AggregationInput, AggregationJoin
 from weft.algebra.joinagg.sources import Source, row_store, source_of
 from weft.explain.paragraph import item, lane_seconds_item
-from weft.explain.wording import counted, duration, figure, instant, some
+from weft.explain.wording import counted, duration, figure, instant, readable, some
 from weft.optimizer.joinagg.choice import Choice
 from weft.optimizer.joinagg.plans import Plan, plan_name
 
@@ -31,7 +31,7 @@ class AggregationView:
     held: tuple[int | None, ...] = ()
     """By input: the entries that are kept for it after the last step."""
     finer: tuple[Source | None, ...] = ()
-    """By input: the finer set that serves it."""
+    """By input: the set that serves it, if it is not its own."""
     waits_for: Mapping[str, int | None] = field(default_factory=dict)
     """The streams of the query that hold the others back, with their watermarks; None: it has none yet."""
 
@@ -141,7 +141,7 @@ def _input_text(view: AggregationView, slot: int, entry: AggregationInput) -> st
     if finer is not None:
         how += f" from the set by ({', '.join(a.text for a in finer.attributes)})"
         if finer.selections:
-            how += f" of {len(finer.selections)} selections"
+            how += f" and {counted(len(finer.selections), 'selection')}"
     text = f"{entry.relation}{_window_text(entry)}, {how}"
     if view.shared_with[slot]:
         text += f", shared with {some(view.shared_with[slot], _NAMES)}"
@@ -163,6 +163,10 @@ def _waiting_text(waits_for: Mapping[str, int | None]) -> str:
         f"for {names}: an instant comes when the watermarks of all its streams have passed it. "
         "If it is idle, let it send a row with a later event time, or drop the query"
     )
+
+
+def _selections(source: Source | None) -> list[str] | None:
+    return None if source is None else [readable(one.sql) for one in source.selections]
 
 
 def _attributes(source: Source | None) -> list[str] | None:
@@ -207,6 +211,7 @@ def aggregation_document(view: AggregationView) -> dict[str, Any]:
                 "attributes": [attribute.text for attribute in entry.attributes],
                 "shared_with": list(view.shared_with[slot]),
                 "finer_set": _attributes(view.finer[slot] if view.finer else None),
+                "finer_selections": _selections(view.finer[slot] if view.finer else None),
                 "entries": view.held[slot] if view.held else None,
             }
             for slot, entry in enumerate(query.inputs)
