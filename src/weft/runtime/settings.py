@@ -47,8 +47,8 @@ class Settings:
     waits. `overlap`: whether a micro-batch may be finished while the next one is read.
     `most_matches`: how many rows one join may add in a step before its queries are quarantined.
     `early`: which inputs of aggregation joins are aggregated before the join: "auto" (by cost), "all", "none", or a truth
-    value for each input (docs/early-aggregation.md). `finer_sets`: whether the aggregation set of one may be made of a finer
-    one that is published for another (docs/decisions/0019).
+    value for each input (docs/early-aggregation.md). `finer_sets`: whether one published
+    aggregation set may serve several inputs (docs/decisions/0019).
     `allow_unsafe_sql`: whether queries that run alone may call Java methods, start programs and
     read files by path (docs/sql.md).
     """

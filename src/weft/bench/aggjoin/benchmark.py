@@ -25,7 +25,7 @@ from weft.bench.aggjoin.points import NEAR, JudgedPoint, judged, papers_points
 from weft.bench.aggjoin.publishing import Sizes, of_each_set, published
 from weft.bench.aggjoin.uniting import best_test, losses
 from weft.bench.aggjoin.uniting import measured as united
-from weft.bench.aggjoin.whole import in_weft, on_spark
+from weft.bench.aggjoin.whole import in_weft, on_spark, published_sets_of
 from weft.bench.measuring.measure import Measurement, combine
 from weft.bench.measuring.report import Comparison, Report, number, rate, render
 from weft.bench.measuring.session import cores, machine, session
@@ -159,25 +159,27 @@ class AggJoinBench:
         ]
 
     def finer(self) -> list[Comparison]:
-        """Queries that drill down: sets made of finer ones, against every set published."""
+        """Queries that drill down: sets that serve several inputs, against every set published."""
         options = self._options
         queries = drilled(options.selections)
-        ways = {"finer sets serve": True, "every set published": False}
+        ways = {"shared sets": True, "every set published": False}
         beginning = [stored.first(1) for stored in self._streams]
         runs: dict[str, list[Measurement]] = {name: [] for name in ways}
         for name, finer in ways.items():
             self._run(beginning, queries, f"warming up: {name}", finer_sets=finer)
+        sets = dict.fromkeys(ways, 0)
         for _ in range(options.repeats):
             for name, finer in ways.items():
                 runs[name].append(self._run(self._streams, queries, name, finer_sets=finer))
+                sets[name] = published_sets_of(self._work)
         served, alone = (combine(measured) for measured in runs.values())
         self.measurements += [served, alone]
-        sets_less = len(queries) - options.selections
+        few, many = sets.values()
         steps = served.batches or 1
-        of_set = of_each_set(alone.seconds, served.seconds, sets_less, steps)
+        of_set = of_each_set(alone.seconds, served.seconds, many - few, steps)
         return [
             Comparison(
-                f"{len(queries)} queries that drill down: {sets_less} sets made of finer ones, against all published",
+                f"{len(queries)} queries that drill down: {few} sets published, against {many}",
                 rate(served),
                 rate(alone),
                 served.rows_per_second / alone.rows_per_second,

@@ -7,6 +7,7 @@ groups have changed or gone since the instant before.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,6 +63,12 @@ def in_weft(
         batches=data_batches(spark_queries[0].recentProgress),
         details=details,
     )
+
+
+def published_sets_of(work: Path) -> int:
+    """How many aggregation sets the last run published, for all its streams."""
+    served = json.loads((work / "weft" / "streams" / "@aggjoin" / "sets.json").read_text())
+    return len(served["sets"])
 
 
 def on_spark(
