@@ -7,11 +7,15 @@ from dataclasses import replace
 
 from tests.support.joinagg import query_of
 
+from weft.algebra.joinagg.serving import united
+from weft.algebra.joinagg.sets import set_of
 from weft.algebra.joinagg.sources import source_of
 from weft.algebra.joinagg.windows import InputWindow
+from weft.algebra.query import Field, StreamSchema
 from weft.algebra.scalar import Expression
 from weft.explain import AggregationsMeasured, AggregationView, explain
 from weft.explain.aggregations import sharing
+from weft.optimizer.gtweave import share
 from weft.optimizer.joinagg.possible import fixed_inputs
 from weft.optimizer.joinagg.weft_cost import InputLoad, JoinLoad, choose_plan
 
@@ -33,6 +37,19 @@ def test_an_input_that_a_finer_set_serves_says_so() -> None:
     (join,) = explanation.to_json()["aggregation_joins"]
     assert [entry["finer_set"] for entry in join["inputs"]] == [["j", "g"], None]
     assert [entry["finer_selections"] for entry in join["inputs"]] == [["a > 4"], None]
+
+
+def test_a_signature_is_named_and_not_spelled_out() -> None:
+    query = query_of([InputWindow("sliding", 30 * SECOND)] * 2, [0], ["sum"], {0})
+    selections = tuple(Expression(f"`a` > {n}", "boolean", ("a",)) for n in (4, 5))
+    provider = united([replace(source_of(query, 0), predicate=one) for one in selections])
+    assert provider is not None
+    stream = StreamSchema("s0", (Field("j", "int"), Field("g", "string"), Field("a", "bigint"), Field("t", "timestamp")), "t", 0)  # fmt: skip
+    explanation = explain([share(1, stream, [set_of(provider, stream)], {})], [])
+    text = " ".join(str(explanation).split())
+    assert "N1 by j, g, signature" in text and "CASE" not in text
+    assert "aggregation set of s0 by (j, g), of 2 selections, panes of 10 s" in text
+    assert explanation.to_json()["streams"][0]["nodes"][0]["keys"] == ["j", "g", "signature"]
 
 
 def test_idle_streams_and_endless_state_are_told_with_what_to_do() -> None:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal as OneOf
 
 from weft.algebra.aggregate import EXTREMES, MOMENTS, ORDERED_BY, Aggregate
+from weft.algebra.joinagg.sets import signatures
 from weft.algebra.network.derived import DerivedQuery
 from weft.algebra.network.lookup import Lookup, tables_of
 from weft.algebra.network.plan import NetworkPlan
@@ -157,7 +158,13 @@ class NodeView:
 
     def shown(self, sql: str) -> str:
         """An expression over the node's rows, for people."""
+        if sql in self._signatures:
+            return "signature"
         return shown_sql(sql, self.node.lookups)
+
+    @cached_property
+    def _signatures(self) -> frozenset[str]:
+        return frozenset().union(*map(signatures, self.readers))
 
     @property
     def heading(self) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 
 from weft.algebra.aggregate import Aggregate, lift
 from weft.algebra.joinagg.query import AggregationJoin
-from weft.algebra.joinagg.sources import Source, source_of
+from weft.algebra.joinagg.sources import SIGNATURE, Source, source_of
 from weft.algebra.partial import Partial
 from weft.algebra.query import OutputColumn, Query, StreamSchema
 from weft.algebra.scalar import Ref
@@ -54,6 +54,13 @@ def set_of(source: Source, stream: StreamSchema) -> Query:
         columns=_columns(source, aggregates, stream),
         publishes=True,
     )
+
+
+def signatures(query: Query) -> frozenset[str]:
+    """The key that is a signature, as Spark SQL, if the query is a set that has one."""
+    names = [column.name for column in query.columns[1:]]
+    keys = zip(query.keys, names, strict=False)
+    return frozenset(key.sql for key, name in keys if query.publishes and name == SIGNATURE)
 
 
 def _text(source: Source) -> str:
