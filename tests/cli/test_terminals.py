@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from rich.table import Table
-from tests.cli.support import PER_MINUTE, on_terminal, project, weft
+from tests.cli.support import PER_MINUTE, command, on_terminal, project, weft
 
 from weft.catalog.store import Catalog
 from weft.cli.commands import COMMANDS
@@ -47,6 +49,15 @@ def test_a_list_in_a_pipe_is_cells_between_tabs(tmp_path: Path) -> None:
         ["alone", "fallback", "0", "–", "queries/alone.sql", REASON],
         ["fresh", "new", "0", "–", "queries/fresh.sql", "`weft run` will register it"],
     ]
+
+
+def test_who_has_read_enough_ends_the_command_without_an_error(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    arguments = command("list", registered(tmp_path), "--json")
+    ended = subprocess.run(arguments, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert ended.stderr.strip() == b"" and ended.returncode == 1, ended.stderr
 
 
 def test_a_list_fits_80_columns_with_every_detail(tmp_path: Path) -> None:

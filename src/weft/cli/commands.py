@@ -62,6 +62,8 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise  # as in `weft results DIR NAME | head`: typer ends quietly
         except Exception as error:
             message = explained(error)
             if message is None:
