@@ -5,5 +5,6 @@ Transformation of Continuous Aggregation Join Queries over Data Streams).
 late plans. `generic_cost` prices a plan from the costs of its operators (equations 15 to 18);
 `papers_costs` gives these costs for hash and nested loop joins (19 to 26), from `statistics` with
 the parameters that Appendix A derives. `choice` finds the cheapest plan, `greedy` the one of a join
-with many inputs. Weft itself prices plans by `weft_cost`, and `possible` says which of them can be run. Nothing here knows SQL, Spark, or how a plan is run.
+with many inputs. Weft itself prices plans by `weft_cost`, and `possible` says which of them can be run; `published_sets` prices the
+sets that streams publish for early inputs. Nothing here knows SQL, Spark, or how a plan is run.
 """
