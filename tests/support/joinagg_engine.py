@@ -28,6 +28,7 @@ from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.serving import Price, providers
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import SIGNATURE, Source, source_of
+from weft.algebra.network.query import BEFORE
 from weft.algebra.query import Field, StreamSchema
 from weft.algebra.scalar import Expression
 from weft.kernel.columns import partial_columns
@@ -39,7 +40,7 @@ from weft.runtime.joinagg.engine import LOG, JoinAggEngine
 from weft.runtime.joinagg.lanes.computing import Lanes
 from weft.runtime.joinagg.lanes.stage import Stage
 from weft.runtime.joinagg.lanes.task import run_task
-from weft.runtime.joinagg.publication import BEFORE, LATE_ROWS, TIME
+from weft.runtime.joinagg.publication import LATE_ROWS, TIME
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.follower import Follower, InputLog
 from weft.runtime.settings import Kernel, Settings
@@ -293,6 +294,9 @@ class EngineRun:
 
     def plans(self, query: AggregationJoin) -> tuple[tuple[bool, ...], tuple[bool, ...] | None]:
         return self.early[query.id], self.following.get(query.id)
+
+    def matched(self, query: AggregationJoin) -> tuple[int, ...]:
+        return ()
 
     def reconsider(self, query: AggregationJoin) -> bool:
         return False

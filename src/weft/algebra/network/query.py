@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from weft.algebra.network.lookup import Lookup, columns_read, relation_name, tables_of
 from weft.algebra.predicates import PredicateSet
 from weft.algebra.predicates.slots import column_name, names_in, plain_name, slot_of
 from weft.algebra.query import OutputColumn
 from weft.algebra.types import SqlType
+
+BEFORE: Final = "#before"
+"""A value that conditions on a stream's rows may read, though it is no column: the stream's watermark before the step that they came with."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ class JoinQuery:
         columns: dict[str, set[str]] = {relation: set() for relation in self.relations}
         for slot, entry in enumerate(self.every_input):
             names = {plain_name(name) for name in self.names if slot_of(name) == slot}
-            for relation, column in columns_read(entry.relation, entry.lookups, names):
+            for relation, column in columns_read(entry.relation, entry.lookups, names - {BEFORE}):
                 columns[relation].add(column)
         return {relation: frozenset(names) for relation, names in columns.items()}
 

@@ -18,9 +18,10 @@ from weft.optimizer.joinagg.choice import Choice
 from weft.optimizer.joinagg.plans import Plan
 from weft.optimizer.joinagg.possible import Fixed, fixed_inputs, nearest
 from weft.optimizer.joinagg.published_sets import SetPrices
-from weft.optimizer.joinagg.weft_cost import choose_plan, weft_cost
+from weft.optimizer.joinagg.weft_cost import JoinLoad, choose_plan, weft_cost
 from weft.runtime.checkpoint.storage import Storage, to_json
 from weft.runtime.joinagg.loads import load_of
+from weft.runtime.joinagg.matches.late_joins import LateJoin, LateJoins
 from weft.runtime.joinagg.serving import Serving, apart
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
@@ -45,6 +46,9 @@ class Choices:
         self._statistics = statistics
         self._path = f"streams/{log}/choices.json"
         self.serving = Serving(storage, f"streams/{log}/sets.json", self._price_of_sets)
+        self._late_joins = LateJoins(
+            storage, f"streams/{log}/matches.json", settings.late_joins, self._known_load
+        )
         self._lock = threading.Lock()
         self._chosen: dict[str, Switching] | None = None
 
@@ -60,6 +64,18 @@ class Choices:
                 self._put(query, (self._choose(query), None))
             return chosen[query.id]
 
+    def matched(self, query: AggregationJoin) -> tuple[int, ...]:
+        """The late inputs that the network joins; none: all inputs are joined at instants."""
+        return self._late_joins.of(query, self.plans(query)[0]).slots
+
+    def late_join(self, query: AggregationJoin) -> LateJoin:
+        """The same with the reason, if it cannot; nothing is chosen for good."""
+        return self._late_joins.of(query, self.planned(query), fixed=False)
+
+    def join_at_instants(self, query_id: str, why: str) -> None:
+        """The network cannot join the late inputs of a query."""
+        self._late_joins.refuse(query_id, why)
+
     def planned(self, query: AggregationJoin) -> Plan:
         """Of every input whether it is early, or would be; nothing is chosen for good."""
         with self._lock:
@@ -72,8 +88,11 @@ class Choices:
         return self._settings.early != "auto"
 
     def reconsider(self, query: AggregationJoin) -> bool:
-        """Begin to switch if another plan costs clearly less by now; whether the query switches."""
+        """Begin to switch if another plan costs clearly less by now; whether the query switches, or its late inputs are joined in
+        another way."""
         plan, following = self.plans(query)
+        if following is None and self._late_joins.reconsider(query, plan):
+            return True
         if self.forced or following is not None or not self._rates_measured(query):
             return False
         load = load_of(query, self._statistics)
@@ -99,6 +118,13 @@ class Choices:
     def keep_sets(self, needed: Collection[str]) -> None:
         """Forget which sets are published for early inputs other than these."""
         self.serving.keep(needed)
+
+    def _known_load(self, query: AggregationJoin) -> JoinLoad | None:
+        """What the inputs of a query hold, if that is measured."""
+        known = self._rates_measured(query) and not any(
+            self._unknown(query, slot) for slot in range(len(query.inputs))
+        )
+        return load_of(query, self._statistics) if known else None
 
     def _rates_measured(self, query: AggregationJoin) -> bool:
         streams = {entry.relation for entry in query.inputs if entry.window is not None}

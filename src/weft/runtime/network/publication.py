@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from weft.algebra.joinagg.matches import is_matches
 from weft.algebra.network.bits import Bit, bits_of
 from weft.algebra.network.lookup import split_prefix
+from weft.algebra.network.query import BEFORE
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import PredicateSet
 from weft.algebra.predicates.spark_sql import widened
@@ -36,6 +38,8 @@ class _Pass:
     condition: str
     columns: tuple[str, ...]
     bits: tuple[Bit, ...]
+    reads_watermark: bool = False
+    """Whether a condition reads the watermark before the step."""
 
 
 @dataclass
@@ -67,6 +71,8 @@ class NetworkPublication:
 
     def rows(self, rows: DataFrame, watermark_before: int, edition: Edition) -> DataFrame:
         native = self._native(edition)
+        if native.reads_watermark:
+            rows = rows.withColumn(BEFORE, F.lit(watermark_before).cast("bigint"))
         kept = rows if native.condition == "true" else rows.where(F.expr(native.condition))
         return kept.select(
             *(F.col(quote(name)) for name in native.columns),
@@ -94,7 +100,9 @@ class NetworkPublication:
                 sets[selection.moved({slot: 0})] = None
         order = [column.name for column in self.source.fields]
         condition = widened(tuple(sets)) if sets else "false"
-        return _Pass(condition, tuple(sorted(columns, key=order.index)), tuple(bits.values()))
+        by_watermark = any(is_matches(query.id) for query in served)
+        in_order = tuple(sorted(columns, key=order.index))
+        return _Pass(condition, in_order, tuple(bits.values()), by_watermark)
 
 
 def _occurrences(query: NetworkQuery, relation: str) -> Iterator[tuple[PredicateSet, int]]:
@@ -117,6 +125,8 @@ def _before_lookups(predicates: PredicateSet) -> PredicateSet:
 
 
 def serves(edition: Edition, query_id: str) -> bool:
-    """Whether a publication is for a query, too."""
+    """Whether a publication is for a query, too. The matches of aggregation joins come and go without a registration: they are named."""
+    if is_matches(query_id):
+        return query_id in edition.names
     change = int(query_id.rsplit("@", 1)[1])
     return change <= edition.last and query_id not in edition.without
