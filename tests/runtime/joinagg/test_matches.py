@@ -89,6 +89,16 @@ def play(run: EngineRun, action: Action) -> None:
         run.network.step(given_)
     elif kind == "restart":
         run.restart()
+    elif kind == "ahead":
+        # another stream, which other join queries read, has taken the network's watermark there
+        assert run.network is not None
+        run.network.watermark = max(run.network.watermark, given_)
+    elif kind == "matched":
+        run.late_joins = given_
+    elif kind == "stopped":
+        run.failed.update(dict.fromkeys(given_, "stopped"))
+    elif kind == "resumed":
+        run.failed.clear()
     elif kind == "end":
         assert run.network is not None
         for name in run.streams:
@@ -131,3 +141,53 @@ def test_results_are_those_of_duckdb(most_files: int, case: Case) -> None:
         if not too_large(wanted):
             assert run.by_instant(query) == wanted
             assert used.times > 0
+
+
+@st.composite
+def restless_cases(draw: st.DrawFn) -> Case:
+    """Two late inputs with many steps, which the network begins to join somewhere, leaves, and joins again; the query is stopped for a while."""
+    windows: list[InputWindow | None] = [draw(WINDOWS), draw(WINDOWS)]
+    query = query_of(windows, [0, None], ["sum", "count"], {1})
+    slots, actions = (0, 1), []
+    marks = {"s0": 0, "s1": 0}
+    toggles = [("matched", {}), ("matched", {query.id: slots}), ("matched", {query.id: slots})]
+    toggles += [("stopped", [query.id]), ("resumed", None), ("restart", None), ("ahead", 25)]
+    actions.append(draw(st.sampled_from(toggles)))
+    for mark in range(6, 80, draw(st.sampled_from([8, 13]))):
+        for name in marks:
+            if draw(st.integers(0, 3)):
+                rows = st.tuples(
+                    st.integers(max(marks[name] - 8, 0), mark),
+                    st.integers(0, 1),
+                    st.sampled_from("xy"),
+                    st.integers(1, 3),
+                )
+                marks[name] = mark - draw(st.integers(0, 3))
+                batch = name, draw(st.lists(rows, max_size=3)), marks[name]
+                actions.append(("batch", batch))
+        actions += draw(
+            st.sampled_from([[("network", None), ("step", None)], [("network", 1)], []])
+        )
+        if draw(st.booleans()):
+            actions.append(draw(st.sampled_from(toggles)))
+        actions += draw(st.sampled_from([[("step", None)], []]))
+    actions += [("resumed", None), ("step", None), ("end", None)]
+    return query, (False, False), actions, {}
+
+
+@given(case=restless_cases())
+@settings(max_examples=100)
+def test_the_network_may_come_and_go(case: Case) -> None:
+    """A query that is stopped begins anew: what it shows then are whole windows."""
+    query, early, script, _ = case
+    with tempfile.TemporaryDirectory() as folder:
+        run = run_matched(Path(folder), [(query, early)], {})
+        run.late_joins = {}
+        for action in script:
+            play(run, action)
+        wanted, shown = oracle(run, query), run.by_instant(query)
+        stopped = any(kind == "stopped" for kind, _ in script)
+        if stopped:
+            wanted = {at: rows for at, rows in wanted.items() if at in shown}
+            assert run.log("@aggjoin").last() is not None
+        assert shown == wanted
