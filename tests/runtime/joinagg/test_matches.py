@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.runtime.joinagg.test_engine import END, Action, oracle, scripts, too_large
-from tests.support import joinagg_engine
 from tests.support.joinagg import Row, query_of, rows_of
 from tests.support.joinagg_engine import PREDICATES, EngineRun
 
@@ -191,3 +190,117 @@ def test_the_network_may_come_and_go(case: Case) -> None:
             wanted = {at: rows for at, rows in wanted.items() if at in shown}
             assert run.log("@aggjoin").last() is not None
         assert shown == wanted
+
+
+QUERY = query_of([SLIDING, SLIDING], [None, 0], ["count", "sum"], {1})
+ROWS = [("s0", [(21, 1, "x", 1), (24, 1, "y", 2)], 0), ("s1", [(22, 1, "x", 3)], 0)]
+LATER = [("s0", [(41, 1, "x", 1)], 41), ("s1", [(42, 1, "x", 3)], 42)]
+MARKS = [("s0", [], 60), ("s1", [], 60)]
+
+
+def played(folder: Path, script: Sequence[Action], used: Used | None = None) -> EngineRun:
+    run = run_matched(folder, [(QUERY, (False, False))], {})
+    for action in [*script, ("end", None)]:
+        play(run, action)
+    assert used is None or used.times > 0
+    return run
+
+
+def batches(*of_steps: Sequence[Any]) -> list[Action]:
+    """Micro-batches, which the network and the engine take one after the other."""
+    actions: list[Action] = []
+    for batch in of_steps:
+        actions += [*(("batch", given_) for given_ in batch), ("network", None), ("step", None)]
+    return actions
+
+
+def test_rows_that_the_network_takes_for_late_have_no_matches(tmp_path: Path) -> None:
+    """Its watermark is ahead of streams that it has begun to read: what these take for timely it has not admitted."""
+    run = played(tmp_path, [("ahead", 23), *batches(ROWS, LATER, MARKS)])
+    assert run.network is not None and run.network.missed == {"s0": 23, "s1": 23}
+    assert run.by_instant(QUERY) == oracle(run, QUERY)
+    assert any(rows for at, rows in oracle(run, QUERY).items() if at in (30, 40))
+
+
+def test_matches_that_came_while_the_query_was_stopped_are_found_at_instants(
+    tmp_path: Path,
+) -> None:
+    """The engine has let go what the network published meanwhile; the network has not even seen that the query was stopped."""
+    other = replace(QUERY, id="other@2", name="other")
+    early = (False, False)
+    run = run_matched(tmp_path, [(QUERY, early), (other, early)], {})
+    for action in batches(ROWS):
+        play(run, action)
+    assert run.network is not None
+    for given_ in LATER:
+        run.publish(*given_)
+    run.network.step()
+    run.failed[QUERY.id] = "stopped"
+    play(run, ("step", None))
+    run.failed.clear()
+    play(run, ("step", None))
+    for action in [*batches(MARKS), ("end", None)]:
+        play(run, action)
+    assert run.by_instant(other) == oracle(run, other)
+    shown, wanted = run.by_instant(QUERY), oracle(run, QUERY)
+    assert shown == {at: rows for at, rows in wanted.items() if at in shown} and shown
+
+
+def test_a_result_waits_for_the_network_where_it_finds_the_matches(tmp_path: Path) -> None:
+    run = run_matched(tmp_path, [(QUERY, (False, False))], {})
+    for action in batches(ROWS):
+        play(run, action)
+    for given_ in (*LATER, *MARKS):
+        run.publish(*given_)
+    run.advance()
+    assert run.by_instant(QUERY) == {}
+    assert run.network is not None
+    run.network.step()
+    run.advance()
+    wanted = {at: rows for at, rows in oracle(run, QUERY).items() if at <= 60}
+    assert run.by_instant(QUERY) == wanted != {}
+
+
+def test_only_matches_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without late rows nobody asks for the rows of matched inputs; with the setting off, rows are joined."""
+    asked: list[object] = []
+    of = engines.KeptEntries.of
+    monkeypatch.setattr(
+        engines.KeptEntries, "of", lambda *args: (asked.append(args[1]), of(*args))[1]
+    )
+    used = Used(monkeypatch)
+    run = run_matched(tmp_path, [(QUERY, (False, False))], {})
+    for action in batches(ROWS, LATER, [("s0", [], 41), ("s1", [], 42)]):
+        play(run, action)
+    assert run.by_instant(QUERY) == {at: r for at, r in oracle(run, QUERY).items() if at <= 40}
+    asked.clear()
+    play(run, ("end", None))
+    assert used.times > 0 and asked == []
+    assert run.by_instant(QUERY) == oracle(run, QUERY)
+
+
+@pytest.mark.parametrize("failpoint", FAILPOINTS)
+@pytest.mark.parametrize("visit", [1, 3])
+def test_a_crash_anywhere_loses_nothing_and_repeats_nothing(
+    tmp_path: Path, failpoint: str, visit: int
+) -> None:
+    run = run_matched(tmp_path, [(QUERY, (False, False))], {})
+    script = [*batches(ROWS, LATER, MARKS), ("end", None)]
+    left = list(script)
+    with crashing(failpoint, visit):
+        try:
+            for action in script:
+                play(run, action)
+                left.pop(0)
+        except Crash:
+            run.restart()
+    for action in left:
+        play(run, action)
+    assert run.by_instant(QUERY) == oracle(run, QUERY) != {}
+
+
+def test_joins_in_tasks_are_at_instants(tmp_path: Path) -> None:
+    run = run_matched(tmp_path, [(QUERY, (False, False))], {}, kernel="lanes")
+    for action in [*batches(ROWS, LATER), ("end", None)]:
+        play(run, action)
+    assert run.by_instant(QUERY) == oracle(run, QUERY) != {}
