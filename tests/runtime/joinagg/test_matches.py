@@ -48,7 +48,9 @@ def matched_cases(draw: st.DrawFn) -> Case:
     query = query_of(windows, slots, functions, draw(st.sets(st.integers(0, inputs - 1))))
     chosen = st.one_of(st.none(), st.sampled_from([*PREDICATES]))
     entries = tuple(
-        entry if (sql := draw(chosen)) is None else replace(entry, predicate=_selection(sql))
+        entry
+        if entry.window is None or (sql := draw(chosen)) is None
+        else replace(entry, predicate=_selection(sql))
         for entry in query.inputs
     )
     query = replace(query, inputs=entries)
