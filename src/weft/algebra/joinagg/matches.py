@@ -81,12 +81,13 @@ def matching(
     query_id = matches_id(query.id)
     return JoinQuery(
         query_id,
-        f"@{query_id}-{PUBLISHED_MATCHES}".replace("/", "_"),
+        f"@{query_id}-{PUBLISHED_MATCHES}",
         "",
         tuple(JoinInput(query.inputs[s].relation, query.inputs[s].alias) for s in slots),
         all_of(conditions),
         tuple(columns),
         members=(query_id,),
+        title=f"matches of {query.name}",
     )
 
 

@@ -67,10 +67,17 @@ class JoinQuery:
     partner: Partner | None = None
     """If there is one, only rows with or without a match in it count."""
     members: tuple[str, ...] = ()
-    """The windowed aggregates over its rows. If there are any, its rows are no results: they are published as
-    the derived stream of its name (`weft.algebra.network.derived`)."""
+    """Who reads its rows, if these are no results: they are published under its name. Windowed aggregates read those of a derived stream
+    (`weft.algebra.network.derived`), an aggregation join its matches (`weft.algebra.joinagg.matches`)."""
     backfill: bool = False
     """Whether it sees the rows that history holds when it is added, too."""
+    title: str = ""
+    """What people call it, if not by its name."""
+
+    @property
+    def shown_name(self) -> str:
+        """What a reader is shown."""
+        return self.title or self.name
 
     @property
     def every_input(self) -> tuple[JoinInput, ...]:

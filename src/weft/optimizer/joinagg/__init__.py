@@ -6,5 +6,5 @@ late plans. `generic_cost` prices a plan from the costs of its operators (equati
 `papers_costs` gives these costs for hash and nested loop joins (19 to 26), from `statistics` with
 the parameters that Appendix A derives. `choice` finds the cheapest plan, `greedy` the one of a join
 with many inputs. Weft itself prices plans by `weft_cost`, and `possible` says which of them can be run; `published_sets` prices the
-sets that streams publish for early inputs, `matches_cost` what it saves that the query network joins late ones. Nothing here knows SQL, Spark, or how a plan is run.
+sets that streams publish for early inputs. Nothing here knows SQL, Spark, or how a plan is run.
 """

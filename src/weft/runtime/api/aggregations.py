@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from weft.algebra.joinagg.matches import matches_id
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.sources import Source, row_store, source_of
-from weft.explain import AggregationView
+from weft.algebra.network.plan import NetworkPlan
+from weft.explain import AggregationView, MatchedView
 from weft.explain.aggregations import sharing
+from weft.kernel.network import program
 from weft.runtime.joinagg.choices import Choices
+from weft.runtime.joinagg.matches.late_joins import LateJoin
 from weft.runtime.joinagg.waiting import slowest, streams_of
 
 
@@ -19,9 +23,10 @@ def aggregation_views(
     streams: Iterable[str],
     metrics: Mapping[str, Any],
     lanes: tuple[float, ...],
+    network: NetworkPlan | None,
 ) -> list[AggregationView]:
     """Aggregation joins over streams. `metrics`: what their last commit counted; `lanes`: the weights of the lanes, if joins
-    run in lanes."""
+    run in lanes; `network`: that of join queries and matches."""
     plans = {query.id: choices.planned(query) for query in queries}
     shared = sharing(queries, plans)
     entries, watermarks = metrics.get("entries", {}), metrics.get("watermarks", {})
@@ -45,6 +50,7 @@ def aggregation_views(
                 for slot, early in enumerate(plans[query.id])
             ),
             slowest(streams_of(query), watermarks),
+            _matched(query, choices.late_join(query), metrics, network),
             lanes,
         )
         for query in queries
@@ -54,3 +60,33 @@ def aggregation_views(
 def _kept_as(source: Source, *, early: bool) -> str:
     """Under which name the metrics count the entries of an input."""
     return f"panes/{source.id}" if early else f"rows/{row_store(source)}"
+
+
+def _matched(
+    query: AggregationJoin,
+    late_join: LateJoin,
+    metrics: Mapping[str, Any],
+    network: NetworkPlan | None,
+) -> MatchedView | None:
+    """The late inputs that the network joins, or why it cannot."""
+    if late_join.refused:
+        return MatchedView(refused=late_join.refused)
+    if not late_join.slots:
+        return None
+    held = metrics["matches"].get(query.id, 0) if "matches" in metrics else None
+    return MatchedView(late_join.slots, "", held, _joined_with(query.id, network))
+
+
+def _joined_with(query_id: str, network: NetworkPlan | None) -> tuple[str, ...]:
+    """The other queries of the network that are fed by a physical join which finds matches of an aggregation join."""
+    matches = matches_id(query_id)
+    if network is None or matches not in network.query_by_id:
+        return ()
+    compiled = program(network)
+    joins = [
+        {q for root in node.roots for q in compiled.fed[root]}
+        for node in compiled.nodes
+        if node.join
+    ]
+    others = set().union(*(queries for queries in joins if matches in queries)) - {matches}
+    return tuple(sorted(network.query_by_id[name].shown_name for name in others))

@@ -22,6 +22,7 @@ from weft.optimizer.joinagg.weft_cost import JoinLoad, choose_plan, weft_cost
 from weft.runtime.checkpoint.storage import Storage, to_json
 from weft.runtime.joinagg.loads import load_of
 from weft.runtime.joinagg.matches.late_joins import LateJoin, LateJoins
+from weft.runtime.joinagg.matches.possible import matchable
 from weft.runtime.joinagg.serving import Serving, apart
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
@@ -95,7 +96,7 @@ class Choices:
             return True
         if self.forced or following is not None or not self._rates_measured(query):
             return False
-        load = load_of(query, self._statistics)
+        load = self._load(query)
         fixed = self._early_if_unknown(query, _without_landmarks(query, plan))
         best = choose_plan(load, fixed).best
         if best.plan == plan or best.cost >= _WORTH_IT * weft_cost(load, plan):
@@ -119,12 +120,18 @@ class Choices:
         """Forget which sets are published for early inputs other than these."""
         self.serving.keep(needed)
 
+    def _load(self, query: AggregationJoin) -> JoinLoad:
+        """What the inputs of a query hold; where nothing is known of them, the network does not join them."""
+        by_cost = self._settings.late_joins == "auto" and self._all_known(query)
+        return load_of(query, self._statistics, matchable(query) if by_cost else frozenset())
+
     def _known_load(self, query: AggregationJoin) -> JoinLoad | None:
         """What the inputs of a query hold, if that is measured."""
-        known = self._rates_measured(query) and not any(
-            self._unknown(query, slot) for slot in range(len(query.inputs))
-        )
-        return load_of(query, self._statistics) if known else None
+        return self._load(query) if self._all_known(query) else None
+
+    def _all_known(self, query: AggregationJoin) -> bool:
+        slots = range(len(query.inputs))
+        return self._rates_measured(query) and not any(self._unknown(query, s) for s in slots)
 
     def _rates_measured(self, query: AggregationJoin) -> bool:
         streams = {entry.relation for entry in query.inputs if entry.window is not None}
@@ -167,7 +174,7 @@ class Choices:
         assert fixed is not None, "registration refuses queries without a plan"
         if wanted == "auto":
             known = self._early_if_unknown(query, fixed)
-            return choose_plan(load_of(query, self._statistics), known).best.plan
+            return choose_plan(self._load(query), known).best.plan
         inputs = len(query.inputs)
         bits = (wanted == "all",) * inputs if isinstance(wanted, str) else tuple(wanted)
         return nearest((bits + (True,) * inputs)[:inputs], fixed)
@@ -176,7 +183,7 @@ class Choices:
         """All plans of a query, with what they cost by what is known now."""
         fixed = fixed_inputs(query)
         assert fixed is not None
-        return choose_plan(load_of(query, self._statistics), fixed)
+        return choose_plan(self._load(query), fixed)
 
     def sources(
         self,

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from weft.algebra.joinagg.query import AggregationJoin
-from weft.optimizer.joinagg.matches_cost import saved_by_matches
 from weft.optimizer.joinagg.plans import Plan
-from weft.optimizer.joinagg.weft_cost import JoinLoad, weft_cost
+from weft.optimizer.joinagg.weft_cost import JoinLoad, saved_by_matches, weft_cost
 from weft.runtime.checkpoint.storage import Storage, to_json
 from weft.runtime.joinagg.matches.possible import matching_slots
 
@@ -28,6 +27,10 @@ class LateJoin:
     plan: Plan
     slots: tuple[int, ...] = ()
     refused: str = ""
+
+    @property
+    def is_stored(self) -> bool:
+        return bool(self.slots or self.refused)
 
 
 class LateJoins:
@@ -53,7 +56,7 @@ class LateJoins:
             if known is not None and (known.plan == plan or known.refused):
                 return known
             chosen = LateJoin(plan, self._chosen(query, plan))
-            if fixed and (chosen.slots or known is not None):
+            if fixed:
                 self._put(query.id, chosen)
             return chosen
 
@@ -97,10 +100,13 @@ class LateJoins:
         return self._known
 
     def _put(self, query_id: str, chosen: LateJoin) -> None:
+        """Remember a choice. That of joins at instants, which most are, is not stored: after a restart it is made again."""
         known = self._read()
+        stored = known.get(query_id, chosen)
         known[query_id] = chosen
-        forms = {name: asdict(choice) for name, choice in known.items()}
-        self._storage.put(self._path, to_json(forms))
+        if stored.is_stored or chosen.is_stored:
+            forms = {name: asdict(choice) for name, choice in known.items() if choice.is_stored}
+            self._storage.put(self._path, to_json(forms))
 
 
 def _bits(values: Sequence[object]) -> Plan:

@@ -18,30 +18,31 @@ from weft.algebra.scalar import quote
 from weft.kernel.columns.arrow import arrow_type
 from weft.kernel.network.joins.keys import equalities
 from weft.optimizer.joinagg.plans import Plan
+from weft.optimizer.joinagg.weft_cost import largest_connected
 
 
 def matching_slots(query: AggregationJoin, plan: Plan) -> tuple[int, ...]:
     """The inputs that the network may join, in their order; none if there are not several. Of several groups of connected ones it is the largest."""
-    late = {
+    late = {slot for slot in matchable(query) if not plan[slot]}
+    slots = largest_connected(_connected(query), late)
+    return slots if _reads_columns(query, slots) else ()
+
+
+def matchable(query: AggregationJoin) -> frozenset[int]:
+    """The inputs that the network may join with others while they are late."""
+    return frozenset(
         slot
-        for slot, (entry, early) in enumerate(zip(query.inputs, plan, strict=True))
-        if not early and entry.window is not None and entry.window.length
-    }
-    groups = [{slot} for slot in sorted(late)]
-    for pair in _connected(query, late):
-        joined = [group for group in groups if group & pair]
-        groups = [group for group in groups if not group & pair] + [set().union(*joined)]
-    largest = max(groups, key=lambda group: (len(group), -min(group)), default=set())
-    possible = len(largest) > 1 and _reads_columns(query, largest)
-    return tuple(sorted(largest)) if possible and _storable(query, largest) else ()
+        for slot, entry in enumerate(query.inputs)
+        if entry.window is not None and entry.window.length and _storable(query, slot)
+    )
 
 
-def _connected(query: AggregationJoin, late: Collection[int]) -> list[set[int]]:
-    """The pairs of late inputs with an equality between them."""
+def _connected(query: AggregationJoin) -> list[set[int]]:
+    """The pairs of inputs with an equality between them."""
     slots = range(1, len(query.inputs))
     literals = {literal for slot in slots for literal in equalities(query.predicates, slot)}
     pairs = [{slot_of(name) for name in literal.names} for literal in literals]
-    return [pair for pair in pairs if len(pair) == 2 and pair <= {*late}]
+    return [pair for pair in pairs if len(pair) == 2]
 
 
 def _reads_columns(query: AggregationJoin, slots: Collection[int]) -> bool:
@@ -54,11 +55,10 @@ def _reads_columns(query: AggregationJoin, slots: Collection[int]) -> bool:
     return all(values[slot_of(name), plain_name(name)] == quote(plain_name(name)) for name in names)
 
 
-def _storable(query: AggregationJoin, slots: Collection[int]) -> bool:
+def _storable(query: AggregationJoin, slot: int) -> bool:
     try:
-        for slot in slots:
-            for made in row_columns(source_of(query, slot), None).all:
-                arrow_type(made.type)
+        for made in row_columns(source_of(query, slot), None).all:
+            arrow_type(made.type)
     except ValueError:
         return False
     return True
