@@ -21,12 +21,13 @@ from weft.algebra.condition import Bound, Values
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import RowColumn, row_columns
 from weft.algebra.joinagg.sources import source_of
+from weft.algebra.network.bits import bit_of
 from weft.algebra.network.query import BEFORE, JoinInput, JoinQuery
 from weft.algebra.predicates import Linear, LiteralPredicate, OrPredicate, predicate_set
 from weft.algebra.predicates.predicate_set import all_of, any_of
 from weft.algebra.predicates.slots import column_name, renamed
 from weft.algebra.query import OutputColumn, StreamSchema
-from weft.algebra.scalar import Expression, Opaque, Ref, Scalar, quote
+from weft.algebra.scalar import Expression, Opaque, Ref, quote
 from weft.algebra.types import BOOLEAN, TIMESTAMP
 
 PUBLISHED_MATCHES: Final = "matches"
@@ -65,6 +66,7 @@ def matching(
     places = {slot: place for place, slot in enumerate(slots)}
     conditions = list(query.predicates.within(set(slots)).moved(places).predicates)
     columns: list[OutputColumn] = []
+    computed: dict[str, Opaque] = {}
     for slot, place in places.items():
         entry, source = query.inputs[slot], source_of(query, slot)
         stream = streams[entry.relation]
@@ -74,9 +76,13 @@ def matching(
         if entry.predicate is not None:
             conditions += predicate_set(_moved(entry.predicate, place)).predicates
         columns.append(OutputColumn(f"{slot}/{TIME}", TIMESTAMP, time))
-        plain = {made.name for made in names.attributes}
         for made in {made.name: made for made in (*names.attributes, *names.partials)}.values():
-            columns.append(_column(slot, place, made, source.columns, made.name in plain))
+            value = _value(made, source.columns, place)
+            if isinstance(value, Opaque) and value.names:
+                name = column_name(place, bit_of(value).name)
+                computed[name] = value
+                value = Ref(name, made.type)
+            columns.append(OutputColumn(f"{slot}/{made.name}", made.type, value))
     conditions += _bounds(query, places, streams)
     query_id = matches_id(query.id)
     return JoinQuery(
@@ -88,6 +94,7 @@ def matching(
         tuple(columns),
         members=(query_id,),
         title=f"matches of {query.name}",
+        computed=tuple(computed.items()),
     )
 
 
@@ -97,16 +104,12 @@ def _on_time(stream: StreamSchema, place: int) -> Sequence[OrPredicate]:
     return predicate_set(_moved(Expression(sql, BOOLEAN, names), place)).predicates
 
 
-def _column(
-    slot: int, place: int, made: RowColumn, columns: frozenset[str], may_be_plain: bool
-) -> OutputColumn:
+def _value(made: RowColumn, columns: frozenset[str], place: int) -> Ref | Opaque:
+    """A value of an input's rows: one of its columns, or what Spark computes of them."""
     plain = next((name for name in columns if made.sql == quote(name)), None)
-    value: Scalar
-    if may_be_plain and plain is not None:
-        value = Ref(column_name(place, plain), made.type)
-    else:
-        value = _moved(Expression(made.sql, made.type, tuple(sorted(columns))), place)
-    return OutputColumn(f"{slot}/{made.name}", made.type, value)
+    if plain is not None:
+        return Ref(column_name(place, plain), made.type)
+    return _moved(Expression(made.sql, made.type, tuple(sorted(columns))), place)
 
 
 def _moved(expression: Expression, place: int) -> Opaque:

@@ -10,6 +10,7 @@ from weft.algebra.network.lookup import Lookup, columns_read, relation_name, tab
 from weft.algebra.predicates import PredicateSet
 from weft.algebra.predicates.slots import column_name, names_in, plain_name, slot_of
 from weft.algebra.query import OutputColumn
+from weft.algebra.scalar import Opaque
 from weft.algebra.types import SqlType
 
 BEFORE: Final = "#before"
@@ -73,6 +74,9 @@ class JoinQuery:
     """Whether it sees the rows that history holds when it is added, too."""
     title: str = ""
     """What people call it, if not by its name."""
+    computed: tuple[tuple[str, Opaque], ...] = ()
+    """Values that Spark computes of each row of an input, beside those that conditions need: the columns of the input that hold them, as
+    `slot.column`."""
 
     @property
     def shown_name(self) -> str:
@@ -93,7 +97,9 @@ class JoinQuery:
     def names(self) -> frozenset[str]:
         """All columns that the query reads, as `slot.column`, over the slots of its inputs and then its
         partner's."""
-        names = self.predicates.names | self.output_names
+        computed = (frozenset(value.names) for _, value in self.computed)
+        shown = self.output_names - {name for name, _ in self.computed}
+        names = self.predicates.names.union(shown, *computed)
         if self.partner is None:
             return names
         first = len(self.inputs)
