@@ -49,6 +49,8 @@ SEVERAL = """SELECT B.channel, SUM(A.sellerID * B.bidPrice) AS product, COUNT(DI
 DEAR = """SELECT count(*) AS n, sum(B.bidPrice) AS total
     FROM Auction A [WINDOW 40 SECONDS], Bid B [WINDOW 30 SECONDS]
     WHERE A.auctionID = B.auctionID AND B.bidPrice > 4 EVERY 10 SECONDS"""
+WEB = """SELECT count(*) AS n FROM Auction A [WINDOW 40 SECONDS], Bid B [WINDOW 30 SECONDS]
+    WHERE A.auctionID = B.auctionID AND B.channel = 'web' EVERY 10 SECONDS"""
 WINDOWED = "SELECT auctionID, count(*) AS n FROM Bid GROUP BY window(ts, '10 seconds'), auctionID"
 
 
@@ -220,6 +222,27 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
     windows = {"Auction": "ts >= {at} - 40 AND ts < {at}"}
     windows["Bid"] = "ts >= floor(({at} - 1) / 20) * 20 AND ts < {at}"
     check_changes(changed, oracle(select, range(20, 81, 20), windows))
+
+
+def test_a_set_goes_on_when_a_query_that_made_it_wide_is_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The set reads the channel for the selection of the query that is gone, which no other query reads."""
+    for numbers in ([0, 1], [2]):
+        put(tmp_path, numbers)
+        with opened(spark, tmp_path, "all", "auto") as w:
+            w.register("dear", DEAR)
+            w.register("web", WEB)
+            if numbers == [2]:
+                w.drop("web")
+            explained = " ".join(str(w.explain("dear")).split())
+            w.start(availableNow=True).awaitTermination()
+            dear = rows_of(w, "dear")
+    assert "from the set by (auctionID) and 2 selections" in explained
+    select = """SELECT COUNT(*) AS n, SUM(B.bidPrice) FROM Auction A, Bid B
+        WHERE A.auctionID = B.auctionID AND B.bidPrice > 4"""
+    windows = {"Auction": "ts >= {at} - 40 AND ts < {at}", "Bid": "ts >= {at} - 30 AND ts < {at}"}
+    assert oracle(select, range(10, 91, 10), windows) == Counter(dear)
 
 
 def check_changes(changes: list[tuple[Any, ...]], wanted: Counter[Any]) -> None:

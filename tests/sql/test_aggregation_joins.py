@@ -10,9 +10,12 @@ from tests.sql.support import query as windowed
 from weft.algebra.aggregate import Aggregate
 from weft.algebra.joinagg.query import AggregationInput, AggregationJoin, Attribute, JoinedAggregate
 from weft.algebra.joinagg.sets import aggregates_of
+from weft.algebra.joinagg.sources import SIGNATURE
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.query import OutputColumn
 from weft.algebra.scalar import Call, Expression, Ref
+from weft.kernel.joinagg.panes import COUNT, END
+from weft.sql.joinagg.attributes import Attributes
 
 SLIDING = InputWindow("sliding", HOUR)
 LANDMARK = InputWindow("landmark")
@@ -30,6 +33,15 @@ def attributes(join: AggregationJoin, slot: int) -> list[str]:
 
 def selections(join: AggregationJoin) -> list[str | None]:
     return [entry.predicate and entry.predicate.sql for entry in join.inputs]
+
+
+@pytest.mark.parametrize("name", [SIGNATURE, END, COUNT])
+def test_a_column_that_is_called_like_one_of_wefts_own_is_another_attribute(name: str) -> None:
+    found = Attributes()
+    found.add(0, Expression(f"`0.{name}`", "int", (f"0.{name}",)))
+    (attribute,) = found.of(0)
+    assert attribute.value.columns == (name,) and attribute.text == f"`{name}`"
+    assert attribute.name not in {SIGNATURE, END, COUNT}
 
 
 def test_the_example_of_the_paper_binds_as_it_is_printed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,33 @@ def test_other_selections_come_and_go(tmp_path: Path) -> None:
         assert shown == {at: rows for at, rows in wanted.items() if min(shown) <= at <= end}
 
 
+def test_a_set_that_is_published_for_others_is_a_sources_own_again(tmp_path: Path) -> None:
+    """The fine query goes, its set stays for the coarse one. When it comes again with another, it would cost less to publish a third set for both: then
+    the files would have its panes twice."""
+    coarse = joined("coarse@1", [SLIDING, SLIDING], "sum", set())
+    fine = joined("fine@2", [SLIDING, SLIDING], "sum", {0, 1})
+    again = replace(fine, id="again@3", name="again")
+    large = joined("large@4", [SLIDING, SLIDING], "sum", {0, 1}, ("(`a` > 0)", "(`a` > 0)"))
+    run = opened(tmp_path, [coarse, fine], finer=True)
+    run.price = lambda provider, served: 0.5 if provider.selections and len(served) > 1 else 1.0
+    for start in range(0, 130, 10):
+        if start == 40:
+            run.queries.remove(fine)
+        if start == 70:
+            run.queries += [again, large]
+            run.early |= {again.id: EARLY, large.id: EARLY}
+        for name in run.streams:
+            rows: list[Any] = [
+                (t, t % 2, "xy"[t % 3 % 2], t % 7 - 3) for t in range(start, start + 10, 3)
+            ]
+            run.publish(name, rows, start + 10)
+        while run.advance():
+            pass
+    for query in (coarse, again, large):
+        wanted, shown = oracle(run, query), run.by_instant(query)
+        assert shown and shown == {at: rows for at, rows in wanted.items() if min(shown) <= at}
+
+
 def source(*names: str, function: str = "sum", **changes: Any) -> Source:
     made = source_of(query_of([SLIDING, SLIDING], [0], [function], {0}), 0)
     attributes = tuple(
@@ -232,6 +260,19 @@ def test_known_sets_stay_and_serve_newcomers() -> None:
     fine, coarse, newcomer = source("a", "b", "c"), source("a", "b"), source("a")
     known = {coarse.id: coarse}
     assert served_by(fine, coarse, newcomer, known=known) == [fine, coarse, coarse]
+
+
+def test_no_set_is_made_whose_panes_another_set_has_for_its_source() -> None:
+    sums, largest = source("a"), source("a", function="max")
+    (both,) = set(providers([sums, largest], {}, together).values())
+    wide = replace(both, attributes=source("a", "b").attributes)
+
+    def narrow(provider: Source, served: Sequence[Source]) -> float:
+        return 10.0 * len(served) if provider == wide else 1.0
+
+    for known in ({both.id: wide}, {both.id: wide, wide.id: wide}):
+        chosen = providers([wide, both, sums, largest], known, narrow)
+        assert chosen[both.id] == wide and both not in chosen.values()
 
 
 def prices(known: StreamStatistics, *passes: str) -> Price:

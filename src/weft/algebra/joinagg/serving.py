@@ -48,8 +48,12 @@ def providers(
     sources: Sequence[Source], known: Mapping[str, Source], price: Price
 ) -> dict[str, Source]:
     """By the id of each source, the set that is published for it: itself, or one that serves others, too. Those that are `known` stay
-    as they are. Each source goes where it adds least to the price. Time: O(n²) prices for n sources."""
+    as they are. Each source goes where it adds least to the price. A source whose own set is published has that one: no file may have panes of a
+    source that another set serves, or they would count twice. Time: O(n²) prices for n sources."""
     chosen = {source.id: known[source.id] for source in sources if source.id in known}
+    of_others = {provider.id for provider in known.values()}
+    chosen = {s.id: s for s in sources if s.id in of_others} | chosen
+    elsewhere = {name for name, provider in known.items() if provider.id != name}
     there: dict[str, tuple[Source, list[Source]]] = {}
     for source in sources:
         if source.id in known:
@@ -68,7 +72,9 @@ def providers(
         place: int | None = None
         for number, group in enumerate(groups):
             larger = group.with_one_more(source, price)
-            if larger is not None and larger.price - group.price < added:
+            if larger is None or larger.provider.id in elsewhere:
+                continue
+            if larger.price - group.price < added:
                 added, best, place = larger.price - group.price, larger, number
         if place is not None:
             groups[place] = best
@@ -78,7 +84,8 @@ def providers(
             chosen[source.id] = best.provider
     for group in groups:
         chosen |= {source.id: group.provider for source in group.served}
-    return chosen
+    published = {group.provider.id for group in groups}
+    return chosen | {source.id: source for source in rest if source.id in published}
 
 
 @dataclass(frozen=True)

@@ -457,7 +457,9 @@ class Assembly:
         for aggregation in self._registry.aggregations():
             for slot, entry in enumerate(aggregation.inputs):
                 if entry.relation == leader.name:
-                    wanted |= source_of(aggregation, slot).columns
+                    source = source_of(aggregation, slot)
+                    # a set that serves several inputs stays as wide when some of them are dropped
+                    wanted |= source.columns | (self.choices.provider(source) or source).columns
         for intent in intents:
             wanted |= set(log.plan(intent.plan_version).columns)
         return wanted

@@ -40,9 +40,11 @@ class Attributes:
 
 
 def _name(value: Expression) -> str:
-    """A column keeps its name; other values have a name that is the same in all queries."""
+    """A column keeps its name; other values have a name that is the same in all queries. Names that begin with # or ? are weft's own."""
     if len(value.columns) == 1 and value.sql == quote(value.columns[0]):
-        return value.columns[0]
+        (name,) = value.columns
+        if not name.startswith(("#", "?")):
+            return name
     return f"#{codec.digest((value.sql, value.type))}"
 
 
