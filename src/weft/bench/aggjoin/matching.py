@@ -32,10 +32,10 @@ class Rarely:
     """Two streams of so many rows per second and join values, in files of some seconds, and the windows."""
 
     rate: int = 20_000
-    join_values: int = 5_000_000
-    files: int = 20
+    join_values: int = 20_000_000
+    files: int = 32
     seconds_of_file: int = 5
-    window: int = 60
+    window: int = 120
 
     @property
     def rows_of_window(self) -> int:

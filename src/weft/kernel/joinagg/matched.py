@@ -39,6 +39,9 @@ from weft.kernel.joinagg.together import (
     truth,
 )
 
+_WORTH_TAKING = 0.75
+"""If more than this part of matches is left, all of them stay."""
+
 
 @dataclass(frozen=True)
 class Matches:
@@ -69,9 +72,9 @@ class Matches:
         )
 
     def after(self, mark: int) -> Matches:
-        """Those that count after a time."""
-        inside = self.last > mark
-        return self if inside.all() else self._take(np.flatnonzero(inside))
+        """Those that count after a time, and maybe a few others, which harm nobody: taking strings anew costs more than having them."""
+        inside = np.flatnonzero(self.last > mark)
+        return self if len(inside) > _WORTH_TAKING * len(self) else self._take(inside)
 
     def together(self, others: Sequence[Matches]) -> Matches:
         """These and others of the same inputs."""

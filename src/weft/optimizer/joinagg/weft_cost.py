@@ -46,11 +46,11 @@ ROW = 0.25
 """A row published, read again and lifted."""
 ENTRY = 0.5
 """An entry of a pane published and read again."""
-NETWORK_ROW = 0.6
+NETWORK_ROW = 1.5
 """A row published for the network, too, read there, and looked up."""
 MATCH = 3.0
 """A match found by the network, written, and read again."""
-NETWORK_STEP = 120_000.0
+NETWORK_STEP = 100_000.0
 """A step of the network and what follows of it, as if each had one instant."""
 KERNEL: Final[Mapping[str, float]] = MappingProxyType(
     {

@@ -20,13 +20,15 @@ from weft.algebra.network.lookup import split_prefix
 from weft.algebra.network.query import BEFORE
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import PredicateSet
-from weft.algebra.predicates.spark_sql import widened
+from weft.algebra.predicates.spark_sql import spark_sql, widened
 from weft.algebra.query import StreamSchema, quote
 from weft.runtime.checkpoint.commits import Edition
 
 NETWORK = "network"
 """The name of the publication for join queries."""
 
+_MOST_EXACT = 16
+"""So many selections of matches are tested as they are; in these only Spark can say which rows are on time, so widened ones would take all rows."""
 TIME = "#time"
 """The column of published rows that holds the event time in microseconds."""
 
@@ -90,16 +92,21 @@ class NetworkPublication:
         stream = self.source.name
         served = [query for query in queries if self._reads(query) and serves(edition, query.id)]
         sets: dict[PredicateSet, None] = {}
+        exact: dict[str, None] = {}
         columns: set[str] = set()
         bits: dict[str, Bit] = {}
         for query in served:
             columns |= query.columns_of(stream)
             bits |= {bit.name: bit for bit in bits_of(query, stream)}
             for predicates, slot in _occurrences(query, stream):
-                selection = _before_lookups(predicates.within({slot}))
-                sets[selection.moved({slot: 0})] = None
+                selection = _before_lookups(predicates.within({slot})).moved({slot: 0})
+                if is_matches(query.id) and len(exact) < _MOST_EXACT:
+                    exact[f"({spark_sql(selection)})"] = None
+                else:
+                    sets[selection] = None
         order = [column.name for column in self.source.fields]
-        condition = widened(tuple(sets)) if sets else "false"
+        conditions = [*([widened(tuple(sets))] if sets else []), *exact]
+        condition = "true" if "true" in conditions else " OR ".join(conditions) or "false"
         by_watermark = any(is_matches(query.id) for query in served)
         in_order = tuple(sorted(columns, key=order.index))
         return _Pass(condition, in_order, tuple(bits.values()), by_watermark)
