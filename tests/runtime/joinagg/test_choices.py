@@ -200,6 +200,22 @@ def test_a_choice_stays_after_a_restart_and_is_made_anew_for_another_plan(tmp_pa
     assert choices(tmp_path, **RARE).matched(query) == ()
 
 
+def test_another_setting_after_a_restart_is_obeyed_and_tasks_join_at_instants(
+    tmp_path: Path,
+) -> None:
+    query = joined(HOUR, HOUR)
+    for setting, slots in (("network", (0, 1)), ("instants", ()), ("network", (0, 1))):
+        plans = choices(tmp_path, {}, "none", late_joins=setting)
+        before = plans.version
+        assert plans.matched(query) == slots
+        changed = plans.version
+        assert changed > before and plans.matched(query) == slots and plans.version == changed
+    in_tasks = Settings(early="none", late_joins="network", kernel="lanes")
+    storage = Storage(str(tmp_path / "lanes"))
+    nothing = lambda _: StreamStatistics.unknown()  # noqa: E731
+    assert Choices(storage, in_tasks, nothing, "@aggjoin").matched(query) == ()
+
+
 def test_what_the_network_refuses_is_joined_at_instants_for_ever(tmp_path: Path) -> None:
     query = joined(HOUR, HOUR)
     plans = choices(tmp_path, {}, "none", late_joins="network")

@@ -306,3 +306,25 @@ def test_joins_in_tasks_are_at_instants(tmp_path: Path) -> None:
     for action in [*batches(ROWS, LATER), ("end", None)]:
         play(run, action)
     assert run.by_instant(QUERY) == oracle(run, QUERY) != {}
+
+
+def test_files_of_matches_do_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written anew, they have what may still count and nothing else; a query that is gone leaves none."""
+    monkeypatch.setattr(held, "MOST_FILES", 1)
+    run = run_matched(tmp_path, [(QUERY, (False, False))], {})
+    rows = []
+    for end in range(10, 400, 10):
+        batch = [(end - 5, 1, "x", 1), (end - 4, 2, "y", 2)]
+        for action in batches([(name, batch, end) for name in ("s0", "s1")]):
+            play(run, action)
+        last = run.log("@aggjoin").last()
+        assert last is not None
+        files = [entry for entry in (*last.state, *last.retained) if "matches" in entry]
+        rows.append(sum(run.storage.read_table(entry["name"]).num_rows for entry in files))
+        assert len(files) <= 2
+    assert max(rows[20:]) <= max(rows[:20]) > 0
+    run.queries.clear()
+    run.late_joins = {}
+    play(run, ("end", None))
+    last = run.log("@aggjoin").last()
+    assert last is not None and not any("matches" in e for e in (*last.state, *last.retained))

@@ -96,31 +96,40 @@ def slots_in(columns: Sequence[str]) -> tuple[int, ...]:
     return tuple(sorted(int(name.split("/")[0]) for name in columns if name.endswith(f"/{TIME}")))
 
 
+def instants_of_matches(table: pa.Table, query: AggregationJoin) -> tuple[Array, Array]:
+    """The first and the last instants at which the matches in a file count; of those that never do, the first is after the last."""
+    first, last = [], []
+    for slot in slots_in(table.column_names):
+        window, pane = query.inputs[slot].window, source_of(query, slot).pane
+        assert window is not None
+        times = single(table.column(f"{slot}/{TIME}")).cast(pa.int64()).to_numpy()
+        of_slot = instants_of(window, (times // pane + 1) * pane, query.step)
+        first.append(of_slot[0])
+        last.append(of_slot[1])
+    return np.maximum.reduce(first), np.minimum.reduce(last)
+
+
 def matches_of(
     table: pa.Table, query: AggregationJoin, streams: Mapping[str, StreamSchema]
 ) -> Matches:
     """The matches in a file. Those that never count at an instant are left out."""
+    first, last = instants_of_matches(table, query)
+    counting = np.flatnonzero(first <= last)
+    if len(counting) < len(first):
+        first, last, table = first[counting], last[counting], table.take(pa.array(counting))
     made: dict[int, Entries] = {}
     for slot in slots_in(table.column_names):
-        entry, source = query.inputs[slot], source_of(query, slot)
-        stream, beginning = streams[entry.relation], f"{slot}/"
+        source, beginning = source_of(query, slot), f"{slot}/"
         own = {
             name.removeprefix(beginning): values
             for name, values in zip(table.column_names, table.columns, strict=True)
             if name.startswith(beginning)
         }
-        times = single(own[TIME]).cast(pa.int64()).to_numpy()
-        ends = (times // source.pane + 1) * source.pane
-        assert entry.window is not None
-        first, last = instants_of(entry.window, ends, query.step)
+        stream = streams[query.inputs[slot].relation]
         names, partials = row_columns(source, stream), source.partials(stream)
         kept = row_entries(pa.table(own), names, source, partials)
         made[slot] = replace(kept, first=first, last=last)
-    first = np.maximum.reduce([entries.first for entries in made.values()])
-    last = np.minimum.reduce([entries.last for entries in made.values()])
-    counting = np.flatnonzero(first <= last)
-    both = {slot: replace(one, first=first, last=last) for slot, one in made.items()}
-    return Matches({slot: one.take(counting) for slot, one in both.items()})
+    return Matches(made)
 
 
 def no_matches(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
@@ -101,6 +101,16 @@ class Shared:
     tables: TableVersions
 
 
+@dataclass(frozen=True)
+class _Matching:
+    """The network's queries for late inputs of aggregation joins, made of some queries with a version of their choices."""
+
+    queries: tuple[AggregationJoin, ...] = ()
+    version: int = -1
+    slots: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    joins: tuple[JoinQuery, ...] = ()
+
+
 class Assembly:
     """Makes the steppers of streams, and the runs of these steppers."""
 
@@ -118,8 +128,7 @@ class Assembly:
         self._settings, self._identity = settings, identity
         self._log, self._planned = log, planned
         self._columns: dict[str, set[str]] = {}
-        self._matching: tuple[dict[str, tuple[int, ...]], tuple[JoinQuery, ...]] = {}, ()
-        """The late inputs that the network joins, by aggregation join, and the network's queries for them."""
+        self._matching = _Matching()
         self._for_network: tuple[tuple[NetworkQuery, ...], ...] = (), (), ()
         """What streams publish rows for: registered queries, those for matches, and both."""
         self.choices = Choices(storage, settings, catalog.statistics, AGGREGATIONS_LOG)
@@ -193,14 +202,18 @@ class Assembly:
 
     def _matches(self) -> tuple[JoinQuery, ...]:
         """The joins of late inputs that the network runs; the same object as long as nothing changes."""
-        queries, schemas = self._registry.aggregations(), self._registry.schemas
-        slots = {query.id: self.choices.matched(query) for query in queries}
-        wanted = {name: of_query for name, of_query in slots.items() if of_query}
-        if wanted != self._matching[0]:
-            known = {query.id: query for query in queries}
-            joins = [matching(known[name], of_query, schemas) for name, of_query in wanted.items()]
-            self._matching = wanted, tuple(joins)
-        return self._matching[1]
+        queries, version = self._registry.aggregations(), self.choices.version
+        known = self._matching
+        if known.queries is not queries or known.version != version:
+            slots = {query.id: self.choices.matched(query) for query in queries}
+            wanted = {name: of_query for name, of_query in slots.items() if of_query}
+            joins = known.joins
+            if wanted != known.slots:
+                schemas = self._registry.schemas
+                chosen = [query for query in queries if query.id in wanted]
+                joins = tuple(matching(query, wanted[query.id], schemas) for query in chosen)
+            self._matching = known = _Matching(queries, version, wanted, joins)
+        return known.joins
 
     def _joins(self) -> tuple[NetworkQuery, ...]:
         """What streams publish rows for; the same object as long as nothing changes."""

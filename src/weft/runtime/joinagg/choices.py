@@ -47,9 +47,11 @@ class Choices:
         self._statistics = statistics
         self._path = f"streams/{log}/choices.json"
         self.serving = Serving(storage, f"streams/{log}/sets.json", self._price_of_sets)
-        self._late_joins = LateJoins(
-            storage, f"streams/{log}/matches.json", settings.late_joins, self._known_load
-        )
+        # Tasks join all inputs at instants.
+        late_joins = "instants" if settings.kernel == "lanes" else settings.late_joins
+        path = f"streams/{log}/matches.json"
+        self._late_joins = LateJoins(storage, path, late_joins, self._known_load)
+        self._version = 0
         self._lock = threading.Lock()
         self._chosen: dict[str, Switching] | None = None
 
@@ -64,6 +66,11 @@ class Choices:
             if query.id not in chosen:
                 self._put(query, (self._choose(query), None))
             return chosen[query.id]
+
+    @property
+    def version(self) -> int:
+        """How often a choice has changed."""
+        return self._version + self._late_joins.version
 
     def matched(self, query: AggregationJoin) -> tuple[int, ...]:
         """The late inputs that the network joins; none: all inputs are joined at instants."""
@@ -157,6 +164,7 @@ class Choices:
     def _put(self, query: AggregationJoin, plans: Switching) -> None:
         chosen = self._known()
         chosen[query.id] = plans
+        self._version += 1
         self._storage.put(self._path, to_json(chosen))
 
     def _known(self) -> dict[str, Switching]:

@@ -114,7 +114,7 @@ class JoinAggOutcome:
     """How many physical joins it took."""
     switched: tuple[str, ...] = ()
     """The queries that have switched to another plan."""
-    matches: Opened = field(default_factory=lambda: Opened({}, ()))
+    matches: Opened = field(default_factory=lambda: Opened({}, {}, ()))
     """What the network has found."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """By query, the time up to which it is evaluated."""

@@ -9,13 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from weft.algebra.joinagg.matches import PUBLISHED_MATCHES, aggregation_of
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.query import StreamSchema
-from weft.kernel.joinagg.matched import Matches, matches_of
+from weft.kernel.joinagg.matched import Matches, instants_of_matches, matches_of
 from weft.runtime.checkpoint.commits import RETAINED, STATE, Commit, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg.statefiles import MOST_FILES, read
@@ -47,6 +46,7 @@ def consumed_matches(entries: Sequence[Entry]) -> list[Entry]:
 class Opened:
     """The matches of a step by query, and the files that they are in, with the last instant of each (`until`)."""
 
+    queries: Mapping[str, AggregationJoin]
     matches: Mapping[str, Matches]
     files: tuple[Entry, ...]
 
@@ -85,7 +85,7 @@ class HeldMatches:
         known = {name: matches for name, matches in held.items() if name in queries}
         wanted = [entry for entry in new if entry[_OF] in queries]
         matches, added = self._together(known, wanted, queries, streams)
-        return Opened(matches, (*old, *added))
+        return Opened(queries, matches, (*old, *added))
 
     def _together(
         self,
@@ -124,7 +124,8 @@ class HeldMatches:
         kept: list[Entry] = []
         for number, (name, of_query) in enumerate(by_query.items()):
             if len(of_query) > MOST_FILES:
-                of_query = [self._written_anew(name, of_query, f"{folder}/matches-{number}")]
+                target = f"{folder}/matches-{number}"
+                of_query = [self._written_anew(opened.queries[name], of_query, marks[name], target)]
             kept += of_query
         names = {entry["name"] for entry in kept}
         state = last.live.get(STATE, ()) if last is not None else ()
@@ -139,13 +140,18 @@ class HeldMatches:
             },
         )
 
-    def _written_anew(self, name: str, files: Sequence[Entry], target: str) -> Entry:
-        """One file in place of several."""
-        tables = [read(self._log.storage, entry) for entry in files]
+    def _written_anew(
+        self, query: AggregationJoin, files: Sequence[Entry], mark: int, target: str
+    ) -> Entry:
+        """One file in place of several, without what counts at no instant after a time."""
+        tables = []
+        for entry in files:
+            table = read(self._log.storage, entry)
+            first, last = instants_of_matches(table, query)
+            tables.append(table.filter(pa.array((first <= last) & (last > mark))))
         path = f"{self._log.folder('state')}/{target}.parquet"
         written = self._log.storage.write_table(path, pa.concat_tables(tables))
-        until = int(np.max([entry["until"] for entry in files]))
-        return {**written, _OF: name, "until": until}
+        return {**written, _OF: query.id, "until": max(entry["until"] for entry in files)}
 
     def committed(self, matches: Mapping[str, Matches]) -> None:
         self._committed = dict(matches)

@@ -22,9 +22,10 @@ _WORTH_IT = 0.3
 
 @dataclass(frozen=True)
 class LateJoin:
-    """What the network joins of a plan; nothing: it is joined at instants. `refused`: why it always is."""
+    """What the network joins of a plan by a setting; nothing: it is joined at instants. `refused`: why it always is."""
 
     plan: Plan
+    setting: str
     slots: tuple[int, ...] = ()
     refused: str = ""
 
@@ -48,14 +49,18 @@ class LateJoins:
         self._setting, self._load = setting, load
         self._lock = threading.Lock()
         self._known: dict[str, LateJoin] | None = None
+        self.version = 0
+        """How often a choice has changed."""
 
     def of(self, query: AggregationJoin, plan: Plan, *, fixed: bool = True) -> LateJoin:
         """The choice for a query with a plan. Unless `fixed`, nothing is chosen for good."""
         with self._lock:
             known = self._read().get(query.id)
-            if known is not None and (known.plan == plan or known.refused):
+            if known is not None and known.refused:
                 return known
-            chosen = LateJoin(plan, self._chosen(query, plan))
+            if known is not None and (known.plan, known.setting) == (plan, self._setting):
+                return known
+            chosen = LateJoin(plan, self._setting, self._chosen(query, plan))
             if fixed:
                 self._put(query.id, chosen)
             return chosen
@@ -64,7 +69,8 @@ class LateJoins:
         """The network cannot join the inputs of a query."""
         with self._lock:
             known = self._read().get(query_id)
-            self._put(query_id, LateJoin(known.plan if known is not None else (), (), why))
+            plan = known.plan if known is not None else ()
+            self._put(query_id, LateJoin(plan, self._setting, (), why))
 
     def reconsider(self, query: AggregationJoin, plan: Plan) -> bool:
         """Choose anew if much is gained; whether that changes the choice."""
@@ -78,7 +84,7 @@ class LateJoins:
         if wanted == known.slots or abs(saved) < _WORTH_IT:
             return False
         with self._lock:
-            self._put(query.id, LateJoin(plan, wanted))
+            self._put(query.id, LateJoin(plan, self._setting, wanted))
         return True
 
     def _chosen(self, query: AggregationJoin, plan: Plan) -> tuple[int, ...]:
@@ -94,7 +100,9 @@ class LateJoins:
             exists = self._storage.exists(self._path)
             body = self._storage.read_json(self._path) if exists else {}
             self._known = {
-                name: LateJoin(_bits(form["plan"]), tuple(form["slots"]), form["refused"])
+                name: LateJoin(
+                    _bits(form["plan"]), form["setting"], tuple(form["slots"]), form["refused"]
+                )
                 for name, form in body.items()
             }
         return self._known
@@ -104,6 +112,7 @@ class LateJoins:
         known = self._read()
         stored = known.get(query_id, chosen)
         known[query_id] = chosen
+        self.version += 1
         if stored.is_stored or chosen.is_stored:
             forms = {name: asdict(choice) for name, choice in known.items() if choice.is_stored}
             self._storage.put(self._path, to_json(forms))
