@@ -30,6 +30,9 @@ def aggregation_views(
     plans = {query.id: choices.planned(query) for query in queries}
     shared = sharing(queries, plans)
     entries, watermarks = metrics.get("entries", {}), metrics.get("watermarks", {})
+    late_joins = {query.id: choices.late_join(query) for query in queries}
+    matched = any(late_join.slots for late_join in late_joins.values())
+    joins = _physical_joins(network) if network is not None and matched else []
     finer: dict[str, Source] = {}
     for stream in streams:
         served = choices.served(queries, stream)
@@ -50,7 +53,7 @@ def aggregation_views(
                 for slot, early in enumerate(plans[query.id])
             ),
             slowest(streams_of(query), watermarks),
-            _matched(query, choices.late_join(query), metrics, network),
+            _matched(query, late_joins[query.id], metrics, joins),
             lanes,
         )
         for query in queries
@@ -66,27 +69,29 @@ def _matched(
     query: AggregationJoin,
     late_join: LateJoin,
     metrics: Mapping[str, Any],
-    network: NetworkPlan | None,
+    joins: Sequence[Mapping[str, str]],
 ) -> MatchedView | None:
-    """The late inputs that the network joins, or why it cannot."""
+    """The late inputs that the network joins, or why it cannot. `joins` are the network's physical joins."""
     if late_join.refused:
         return MatchedView(refused=late_join.refused)
     if not late_join.slots:
         return None
     held = metrics["matches"].get(query.id, 0) if "matches" in metrics else None
-    return MatchedView(late_join.slots, "", held, _joined_with(query.id, network))
+    own = matches_id(query.id)
+    others = {id_: name for join in joins if own in join for id_, name in join.items()}
+    others.pop(own, None)
+    return MatchedView(late_join.slots, "", held, tuple(sorted(others.values())))
 
 
-def _joined_with(query_id: str, network: NetworkPlan | None) -> tuple[str, ...]:
-    """The other queries of the network that are fed by a physical join which finds matches of an aggregation join."""
-    matches = matches_id(query_id)
-    if network is None or matches not in network.query_by_id:
-        return ()
+def _physical_joins(network: NetworkPlan) -> list[Mapping[str, str]]:
+    """Of each physical join the queries that get rows from it: what people call them, by their ids."""
     compiled = program(network)
-    joins = [
-        {q for root in node.roots for q in compiled.fed[root]}
+    return [
+        {
+            query: network.query_by_id[query].shown_name
+            for root in node.roots
+            for query in compiled.fed[root]
+        }
         for node in compiled.nodes
-        if node.join
+        if node.join is not None
     ]
-    others = set().union(*(queries for queries in joins if matches in queries)) - {matches}
-    return tuple(sorted(network.query_by_id[name].shown_name for name in others))
