@@ -237,6 +237,22 @@ def test_streams_that_drift_are_joined_in_another_way(tmp_path: Path) -> None:
     assert not grown.reconsider(query)
 
 
+def test_a_query_switches_to_a_late_plan_that_the_network_makes_cheap(tmp_path: Path) -> None:
+    query = joined(HOUR, HOUR)
+    plans = choices(tmp_path, **RARE)
+    plans._put(query, ((True, True), None))
+    assert plans.matched(query) == () and plans.reconsider(query)
+    assert plans.plans(query) == ((True, True), (False, False))
+    assert plans.matched(query) == (), "until its windows are complete"
+    plans.settle(query)
+    assert plans.matched(query) == (0, 1)
+    at_instants = choices(tmp_path / "instants", late_joins="instants", **RARE)
+    costs = {choice.plan: choice.cost for choice in at_instants.priced(query).priced}
+    cheaper = {choice.plan: choice.cost for choice in plans.priced(query).priced}
+    assert cheaper[False, False] < 0.7 * costs[False, False]
+    assert cheaper[True, True] == costs[True, True]
+
+
 def test_landmarks_tables_and_computed_keys_are_not_joined_by_the_network(tmp_path: Path) -> None:
     landmark = joined(HOUR, InputWindow("landmark"))
     assert matching_slots(landmark, (False, False)) == ()
