@@ -177,7 +177,7 @@ def restless_cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=restless_cases())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_the_network_may_come_and_go(case: Case) -> None:
     """A query that is stopped begins anew: what it shows then are whole windows."""
     query, early, script, _ = case
