@@ -105,6 +105,14 @@ def test_queries_as_one_join_and_one_by_one_are_both_timed() -> None:
     assert (case.queries, case.fraction) == (2, 1.0) and min(case.together, case.alone) > 0
 
 
+def test_windows_that_hardly_match_have_many_rows_and_few_matches() -> None:
+    rarely = AggJoinOptions().rarely
+    assert rarely.rows_of_window >= 1_000_000
+    assert rarely.matches < rarely.rows_of_window / 2
+    alone, beside = (rarely.queries(beside=beside) for beside in (False, True))
+    assert beside[:1] == alone and "s0.j = s1.j" in beside[1].sql
+
+
 def test_settings_are_the_papers_defaults_scaled() -> None:
     options = AggJoinOptions()
     for setting, sweep, rate, window in (

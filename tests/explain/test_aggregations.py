@@ -13,7 +13,7 @@ from weft.algebra.joinagg.sources import source_of
 from weft.algebra.joinagg.windows import InputWindow
 from weft.algebra.query import Field, StreamSchema
 from weft.algebra.scalar import Expression
-from weft.explain import AggregationsMeasured, AggregationView, explain
+from weft.explain import AggregationsMeasured, AggregationView, MatchedView, explain
 from weft.explain.aggregations import sharing
 from weft.optimizer.gtweave import share
 from weft.optimizer.joinagg.possible import fixed_inputs
@@ -121,3 +121,25 @@ def test_lanes_have_a_predicted_cost_each_and_what_they_took() -> None:
     alone = replace(view, lanes=())
     assert alone.lane_costs is None
     assert "lanes" not in str(explain([], []).with_aggregations([alone]))
+
+
+def test_late_inputs_that_the_network_joins_say_with_whom_or_why_not() -> None:
+    windows = [InputWindow("sliding", 30 * SECOND)] * 2
+    query = replace(query_of(windows, [None], ["count"], {0}), step=10 * SECOND)
+    choice = choose_plan(JoinLoad((MANY, FEW), {(0, 1): 50.0}), (False, False))
+
+    def told(matched: MatchedView | None) -> tuple[str, object]:
+        view = AggregationView(query, (False, False), choice, ((), ()), matched=matched)
+        explanation = explain([], []).with_aggregations([view])
+        (join,) = explanation.to_json()["aggregation_joins"]
+        return " ".join(str(explanation).split()), join["matched"]
+
+    text, document = told(MatchedView((0, 1), held=1200, joined_with=("pairs",)))
+    assert (
+        "joined s0 and s1 by the query network, each match once; 1,200 matches kept; "
+        "in one physical join with pairs"
+    ) in text
+    assert document == {"inputs": [0, 1], "refused": "", "matches": 1200, "joined_with": ["pairs"]}
+    text, _ = told(MatchedView(refused="too many"))
+    assert "anew at every instant, since the query network could not join them: too many" in text
+    assert told(None) == (text.split(" joined")[0] + text[text.index(" cost") :], None)

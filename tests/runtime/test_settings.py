@@ -44,6 +44,9 @@ from weft.runtime.settings import settings_of, trigger_of
         ("lanes", ["1", 2]),
         ("lanes", [True]),
         ("lanes", {1: 2}),
+        ("late_joins", "always"),
+        ("late_joins", True),
+        ("late_joins", ["network"]),
     ],
 )
 def test_a_value_that_means_nothing_is_refused(name: str, value: Any) -> None:

@@ -84,12 +84,14 @@ def write(folder: Path, number: int, rows: Sequence[tuple[Any, ...]], names: lis
     put_file(pa.table(table), folder, number)
 
 
-def opened(spark: SparkSession, root: Path, early: str, kernel: str) -> weft.Weft:
+def opened(
+    spark: SparkSession, root: Path, early: str, kernel: str, late_joins: str = "instants"
+) -> weft.Weft:
     def stream(name: str, schema: str) -> DataFrame:
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         return reader.parquet(str(root / name))
 
-    w = weft.Weft(spark, root / "checkpoint", early=early, kernel=kernel)
+    w = weft.Weft(spark, root / "checkpoint", early=early, kernel=kernel, late_joins=late_joins)
     w.add_stream("Auction", stream("auctions", AUCTIONS), time="ts", watermark="0 seconds")
     w.add_stream("Bid", stream("bids", BIDS), time="ts", watermark="0 seconds")
     w.add_table("Person", spark.createDataFrame(PERSON_ROWS, PEOPLE))
@@ -145,10 +147,15 @@ def rows_of(w: weft.Weft, name: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("early", "kernel"), seeds.some(__name__, [("all", "lanes"), ("none", "auto")], 1)
+    ("early", "kernel", "late_joins"),
+    seeds.some(
+        __name__,
+        [("all", "lanes", "auto"), ("none", "auto", "instants"), ("none", "auto", "network")],
+        1,
+    ),
 )
 def test_sql_to_results_with_a_restart_in_another_time_zone(
-    spark: SparkSession, tmp_path: Path, early: str, kernel: str
+    spark: SparkSession, tmp_path: Path, early: str, kernel: str, late_joins: str
 ) -> None:
     own = spark.newSession()
     own.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
@@ -156,7 +163,7 @@ def test_sql_to_results_with_a_restart_in_another_time_zone(
     put(tmp_path, [0, 1])
     for numbers in ([], [2]):
         put(tmp_path, numbers)
-        with opened(own, tmp_path, early, kernel) as w:
+        with opened(own, tmp_path, early, kernel, late_joins) as w:
             failing = w.register("failing", FAILING)
             often = w.register("often", OFTEN)
             w.register("printed", PRINTED)

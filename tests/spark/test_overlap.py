@@ -35,11 +35,13 @@ def opened(spark: SparkSession, folder: Path, **settings: Any) -> weft.Weft:
     return w
 
 
-def assert_complete(rows: dict[str, list[tuple[int, tuple[Any, ...]]]]) -> None:
+def assert_complete(
+    rows: dict[str, list[tuple[int, tuple[Any, ...]]]], *, batch_ids: bool = True
+) -> None:
     """All results with the ids of the steps that plain Spark would have emitted them in."""
     for name in NAMES:
         wanted = model.run(workload.SPECS[name], workload.SCHEMA, BATCHES, workload.DELAY)
-        compare.assert_same(rows.get(name, []), wanted)
+        compare.assert_same(rows.get(name, []), wanted, batch_ids=batch_ids)
 
 
 class Level1:
@@ -213,7 +215,8 @@ def test_a_query_that_fails_beside_another_one_stays_away(
 
 
 def test_spark_s_query_stopped_by_others(spark: SparkSession, tmp_path: Path) -> None:
-    """The run ends when the step under way is finished, and the next one does not repeat it."""
+    """The run ends when the step under way is finished, and the next one does not repeat it. Which file comes with which batch may have changed:
+    if Spark is stopped when its source has noted a file, and the query has not, two files are one batch after the restart."""
     recorder, entered, leave = Recorder(), threading.Event(), threading.Event()
 
     class Slow(Recorder):
@@ -237,7 +240,7 @@ def test_spark_s_query_stopped_by_others(spark: SparkSession, tmp_path: Path) ->
         thread.join(WAIT)
     run.awaitTermination(WAIT)
     w.start(sink=Slow(), availableNow=True).awaitTermination()
-    assert_complete(recorder.rows)
+    assert_complete(recorder.rows, batch_ids=False)
 
 
 def within(seconds: float, call: Callable[[], object]) -> None:

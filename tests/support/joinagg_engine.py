@@ -21,6 +21,7 @@ from tests.support.by_hand import (
     through_json,
 )
 from tests.support.joinagg import Row, entries, lifted_rows, rounded
+from tests.support.matches_by_hand import NetworkByHand, Step
 
 from weft.algebra import codec
 from weft.algebra.joinagg.query import AggregationJoin
@@ -28,6 +29,7 @@ from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.serving import Price, providers
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import SIGNATURE, Source, source_of
+from weft.algebra.network.query import BEFORE
 from weft.algebra.query import Field, StreamSchema
 from weft.algebra.scalar import Expression
 from weft.kernel.columns import partial_columns
@@ -39,7 +41,8 @@ from weft.runtime.joinagg.engine import LOG, JoinAggEngine
 from weft.runtime.joinagg.lanes.computing import Lanes
 from weft.runtime.joinagg.lanes.stage import Stage
 from weft.runtime.joinagg.lanes.task import run_task
-from weft.runtime.joinagg.publication import BEFORE, LATE_ROWS, TIME
+from weft.runtime.joinagg.matches.held import NETWORK
+from weft.runtime.joinagg.publication import LATE_ROWS, TIME
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.follower import Follower, InputLog
 from weft.runtime.settings import Kernel, Settings
@@ -256,6 +259,9 @@ class EngineRun:
         self.price: Price = same_attributes
         """What it costs to publish one set for several inputs."""
         self.served_by: dict[str, Source] = {}
+        self.late_joins: dict[str, tuple[int, ...]] = {}
+        """By query the late inputs that the network joins."""
+        self.network: NetworkByHand | None = None
         self._session = session(ansi)
         self.restart()
 
@@ -278,6 +284,9 @@ class EngineRun:
         sink = result_store(self.storage)
         self.stepper = stepper_over(log, engine, sink, self.settings, self.failed)
         inputs = [self._input(stream) for stream in self.streams.values()]
+        if self.network is not None:
+            self.network.log = self.log(NETWORK)
+            inputs.append(self._network_input())
         self.follower = Follower(self.stepper, inputs)
 
     def log(self, name: str) -> StreamLog:
@@ -289,10 +298,30 @@ class EngineRun:
 
         return InputLog(stream.log, lambda: stream.log.last(), lambda: None, lambda: False, asked)
 
+    def join_in_network(self, slots: Mapping[str, tuple[int, ...]]) -> None:
+        """Let the network join late inputs of queries."""
+        self.late_joins = dict(slots)
+        if self.network is None:
+            self.network = NetworkByHand(self, self.log(NETWORK))
+            self.follower.add_input(self._network_input())
+
+    def _network_input(self) -> InputLog:
+        log = self.log(NETWORK)
+        return InputLog(log, log.last, lambda: None, lambda: False, lambda: bool(self.late_joins))
+
+    def row_table(self, rows: Sequence[Row], source: Source) -> dict[str, pa.Array]:
+        return row_table(rows, source, schema(source.relation))
+
+    def selects(self, query: AggregationJoin, slot: int, row: Row) -> bool:
+        return selects(query.inputs[slot].predicate, row)
+
     # the choice of plans
 
     def plans(self, query: AggregationJoin) -> tuple[tuple[bool, ...], tuple[bool, ...] | None]:
         return self.early[query.id], self.following.get(query.id)
+
+    def matched(self, query: AggregationJoin) -> tuple[int, ...]:
+        return self.late_joins.get(query.id, ())
 
     def reconsider(self, query: AggregationJoin) -> bool:
         return False
@@ -324,7 +353,13 @@ class EngineRun:
         chosen = providers(wanted, self.served_by, self.price)
         self.served_by |= chosen
         early = list({provider.id: provider for provider in chosen.values()}.values())
+        before = self.streams[name].watermark
         self.streams[name].step(rows, watermark, early, late)
+        if self.network is not None:
+            stream = self.streams[name]
+            served = frozenset(self.late_joins) - self.failed.keys()
+            step = Step(name, tuple(rows), before, stream.watermark, stream.latest, served)
+            self.network.publish(step)
 
     def advance(self) -> bool:
         return self.follower.advance(lambda: self._session)

@@ -20,6 +20,7 @@ from weft.explain import document, svg, text
 from weft.explain.aggregations import (
     AggregationsMeasured,
     AggregationView,
+    MatchedView,
     aggregation_document,
     aggregation_lines,
     measured_lines,
@@ -33,6 +34,7 @@ __all__ = [
     "AggregationsMeasured",
     "Explanation",
     "FallbackNote",
+    "MatchedView",
     "Measured",
     "NetworkMeasured",
     "NodeMeasured",

@@ -17,6 +17,19 @@ _NAMES, _PLANS, _LANES = 4, 8, 30
 
 
 @dataclass(frozen=True)
+class MatchedView:
+    """The late inputs of an aggregation join that the query network joins."""
+
+    slots: tuple[int, ...] = ()
+    """None of them: the network cannot join them, and `refused` says why."""
+    refused: str = ""
+    held: int | None = None
+    """How many matches are kept after the last step."""
+    joined_with: tuple[str, ...] = ()
+    """Other queries of the network whose rows the same physical joins find."""
+
+
+@dataclass(frozen=True)
 class AggregationView:
     """An aggregation join with its plan, and what is known of its costs and its state."""
 
@@ -34,7 +47,8 @@ class AggregationView:
     """By input: the set that serves it, if it is not its own."""
     waits_for: Mapping[str, int | None] = field(default_factory=dict)
     """The streams of the query that hold the others back, with their watermarks; None: it has none yet."""
-
+    matched: MatchedView | None = None
+    """None: all inputs are joined at instants."""
     lanes: tuple[float, ...] = ()
     """The weights of the lanes, if joins run in lanes. Every lane has a share of all keys, by its weight."""
 
@@ -111,6 +125,8 @@ def aggregation_lines(view: AggregationView) -> Iterator[str]:
     yield f"aggregation join {query.name}: plan {plan_name(view.plan)}, {emitted} every {duration(query.step)}"
     for slot, entry in enumerate(query.inputs):
         yield from item(entry.alias, _input_text(view, slot, entry))
+    if view.matched is not None:
+        yield from item("joined", _matched_text(view, view.matched))
     why = "a setting chose the plan" if view.forced else "the cheapest plan when it was chosen"
     if view.cost is not None:
         why = f"{figure(view.cost)} µs per instant, {why}"
@@ -151,6 +167,32 @@ def _input_text(view: AggregationView, slot: int, entry: AggregationInput) -> st
     text += f"; {counted(held, 'entry', 'entries')} kept"
     endless = entry.window is not None and entry.window.kind == "landmark"
     return f"{text} for ever, they grow with its keys" if endless else text
+
+
+def _matched_text(view: AggregationView, matched: MatchedView) -> str:
+    """Which late inputs the network joins."""
+    if matched.refused:
+        return (
+            f"anew at every instant, since the query network could not join them: {matched.refused}"
+        )
+    names = " and ".join(view.query.inputs[slot].alias for slot in matched.slots)
+    text = f"{names} by the query network, each match once"
+    if matched.held is not None:
+        text += f"; {counted(matched.held, 'match', 'matches')} kept"
+    if matched.joined_with:
+        text += f"; in one physical join with {some(matched.joined_with, _NAMES)}"
+    return text
+
+
+def _matched_document(matched: MatchedView | None) -> dict[str, Any] | None:
+    if matched is None:
+        return None
+    return {
+        "inputs": list(matched.slots),
+        "refused": matched.refused,
+        "matches": matched.held,
+        "joined_with": list(matched.joined_with),
+    }
 
 
 def _waiting_text(waits_for: Mapping[str, int | None]) -> str:
@@ -194,6 +236,7 @@ def aggregation_document(view: AggregationView) -> dict[str, Any]:
         "early": list(view.plan),
         "forced": view.forced,
         "waits_for": dict(view.waits_for),
+        "matched": _matched_document(view.matched),
         "cost": view.cost,
         "lane_costs": view.lane_costs,
         "plans": [

@@ -16,6 +16,8 @@ from weft.sql.reading.intervals import IntervalProblem, interval_micros
 
 Kernel = Literal["auto", "driver", "lanes"]
 KERNELS = get_args(Kernel)
+LateJoins = Literal["auto", "network", "instants"]
+LATE_JOINS = get_args(LateJoins)
 MOST_LANES = 100_000
 SESSION_SETTINGS = {
     "time_zone": "spark.sql.session.timeZone",
@@ -47,7 +49,8 @@ class Settings:
     waits. `overlap`: whether a micro-batch may be finished while the next one is read.
     `most_matches`: how many rows one join may add in a step before its queries are quarantined.
     `early`: which inputs of aggregation joins are aggregated before the join: "auto" (by cost), "all", "none", or a truth
-    value for each input (docs/early-aggregation.md). `finer_sets`: whether one published
+    value for each input (docs/early-aggregation.md). `late_joins`: where late inputs are joined: "network" (each match is found once, by
+    the query network), "instants" (anew at every instant), "auto" (by cost). `finer_sets`: whether one published
     aggregation set may serve several inputs (docs/decisions/0019).
     `allow_unsafe_sql`: whether queries that run alone may call Java methods, start programs and
     read files by path (docs/sql.md).
@@ -72,6 +75,7 @@ class Settings:
     most_unconsumed: int = 16
     most_matches: int = 5_000_000
     early: str | tuple[bool, ...] = "auto"
+    late_joins: LateJoins = "auto"
     finer_sets: bool = True
     allow_unsafe_sql: bool = False
     keep: str | None = None
@@ -135,6 +139,7 @@ def check_settings(settings: Settings) -> None:
         "most_matches": (_whole(settings.most_matches, 1), "give a number of rows"),
         "keep": _interval(settings.keep),
         "early": _early(settings.early),
+        "late_joins": (settings.late_joins in LATE_JOINS, f"there are {', '.join(LATE_JOINS)}"),
         "finer_sets": (isinstance(settings.finer_sets, bool), "give True or False"),
         "overlap": (isinstance(settings.overlap, bool), "give True or False"),
         "allow_unsafe_sql": (isinstance(settings.allow_unsafe_sql, bool), "give True or False"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,8 @@ from weft.optimizer.joinagg.weft_cost import (
     JoinLoad,
     choose_plan,
     kernel_work,
+    largest_connected,
+    saved_by_matches,
     weft_cost,
 )
 
@@ -97,3 +100,34 @@ def test_of_few_inputs_none_is_cheaper_than_the_chosen_plan(inputs: list[InputLo
     choice = choose_plan(load, (None,) * len(inputs))
     assert choice.exact and choice.complete
     assert choice.best.cost == min(weft_cost(load, plan) for plan in all_plans(len(inputs)))
+
+
+def windows(rows: float, values: float) -> JoinLoad:
+    """Two windows of rows with so many join values, each with a twelfth of new rows."""
+    one = InputLoad(rows, rows / 12, rows, rows, rows / 12)
+    return JoinLoad((one, one), {(0, 1): values}, matchable=frozenset({0, 1}))
+
+
+def test_the_network_saves_where_many_rows_hardly_match() -> None:
+    assert saved_by_matches(windows(1e6, 2e7), (0, 1)) > 100_000
+    assert saved_by_matches(windows(1e6, 1e5), (0, 1)) < 0, "ten matches for each row"
+    assert saved_by_matches(windows(1e4, 1e6), (0, 1)) < 0, "a step costs more"
+    assert saved_by_matches(windows(1e6, 2e7), ()) == 0
+
+
+def test_a_plan_costs_what_is_less() -> None:
+    """Late inputs that the network may join make the late plan the cheapest one; a plan with one early input is as dear as before."""
+    load = windows(1e6, 2e7)
+    without = replace(load, matchable=frozenset())
+    for plan in all_plans(2):
+        saved = saved_by_matches(load, (0, 1)) if plan == (False, False) else 0
+        assert weft_cost(load, plan) == weft_cost(without, plan) - saved
+    assert choose_plan(load, (None, None)).best.plan == (False, False)
+
+
+def test_of_three_inputs_those_are_matched_that_keys_connect() -> None:
+    one = windows(1e6, 2e7).inputs[0]
+    load = JoinLoad((one, one, one), {(1, 2): 2e7}, matchable=frozenset({0, 1, 2}))
+    assert largest_connected(map(set, load.values), load.matchable) == (1, 2)
+    assert largest_connected([{0, 1}, {1, 2}], {0, 2}) == ()
+    assert largest_connected([{0, 2}, {1, 2}, {3, 4}], {0, 1, 2, 3, 4}) == (0, 1, 2)

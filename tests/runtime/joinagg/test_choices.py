@@ -21,6 +21,7 @@ from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.choices import Choices
 from weft.runtime.joinagg.inputs import Inputs
 from weft.runtime.joinagg.loads import load_of
+from weft.runtime.joinagg.matches.possible import matching_slots
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
 from weft.stats.estimate import Estimate
@@ -35,7 +36,11 @@ def joined(*windows: InputWindow) -> AggregationJoin:
 
 
 def choices(
-    folder: Path, rates: dict[str, float], early: Any = "auto", sampled: int | None = 100
+    folder: Path,
+    rates: dict[str, float],
+    early: Any = "auto",
+    sampled: int | None = 100,
+    late_joins: Any = "auto",
 ) -> Choices:
     """Streams with measured rates, and a sample in which each key has so many values; None: without a sample."""
 
@@ -49,7 +54,8 @@ def choices(
         columns = {name: values[place] for place, name in enumerate(("`j`", "`g`"))}
         return StreamStatistics(rate=rate, sample=JointSample().then(columns))
 
-    return Choices(Storage(str(folder)), Settings(early=early), statistics, "@aggjoin")
+    chosen = Settings(early=early, late_joins=late_joins)
+    return Choices(Storage(str(folder)), chosen, statistics, "@aggjoin")
 
 
 @pytest.mark.parametrize(
@@ -160,3 +166,103 @@ def test_finer_sets_can_be_switched_off(tmp_path: Path, setting: dict[str, Any])
         return len(chosen.sources([fine, coarse], "s0", early=True))
 
     assert (published(), published(**setting)) == (1, 2)
+
+
+RARE: dict[str, Any] = {"rates": {"s0": 3000.0, "s1": 3000.0}, "sampled": 10**9}
+"""Windows of ten million rows with keys of their own."""
+
+
+def test_late_inputs_are_joined_where_a_setting_says_or_where_it_costs_less(tmp_path: Path) -> None:
+    query = joined(HOUR, HOUR)
+
+    def slots(name: str, early: str, late_joins: str, **known: Any) -> tuple[int, ...]:
+        folder = tmp_path / name
+        known = known or {"rates": {}}
+        return choices(folder, early=early, late_joins=late_joins, **known).matched(query)
+
+    assert slots("network", "none", "network") == (0, 1)
+    assert slots("early", "all", "network") == (), "early inputs have no rows to be joined"
+    assert slots("instants", "none", "instants", **RARE) == ()
+    assert slots("by cost", "auto", "auto", **RARE) == (0, 1)
+    assert slots("unknown", "none", "auto") == ()
+    few = {"rates": {"s0": 1.0, "s1": 1.0}, "sampled": 10**9}
+    assert slots("few rows", "none", "auto", **few) == ()
+
+
+def test_a_choice_stays_after_a_restart_and_is_made_anew_for_another_plan(tmp_path: Path) -> None:
+    query = joined(HOUR, HOUR)
+    assert choices(tmp_path, **RARE).matched(query) == (0, 1)
+    again = choices(tmp_path, {})
+    assert again.matched(query) == (0, 1), "nothing is known of the streams, but it was chosen"
+    assert again.late_join(query).slots == (0, 1)
+    again._put(query, ((True, False), None))
+    assert again.matched(query) == ()
+    assert choices(tmp_path, **RARE).matched(query) == ()
+
+
+def test_another_setting_after_a_restart_is_obeyed_and_tasks_join_at_instants(
+    tmp_path: Path,
+) -> None:
+    query = joined(HOUR, HOUR)
+    for setting, slots in (("network", (0, 1)), ("instants", ()), ("network", (0, 1))):
+        plans = choices(tmp_path, {}, "none", late_joins=setting)
+        before = plans.version
+        assert plans.matched(query) == slots
+        changed = plans.version
+        assert changed > before and plans.matched(query) == slots and plans.version == changed
+    in_tasks = Settings(early="none", late_joins="network", kernel="lanes")
+    storage = Storage(str(tmp_path / "lanes"))
+    nothing = lambda _: StreamStatistics.unknown()  # noqa: E731
+    assert Choices(storage, in_tasks, nothing, "@aggjoin").matched(query) == ()
+
+
+def test_what_the_network_refuses_is_joined_at_instants_for_ever(tmp_path: Path) -> None:
+    query = joined(HOUR, HOUR)
+    plans = choices(tmp_path, {}, "none", late_joins="network")
+    assert plans.matched(query) == (0, 1)
+    plans.join_at_instants(query.id, "too many")
+    for now in (plans, choices(tmp_path, {}, "none", late_joins="network")):
+        assert now.matched(query) == () and not now.reconsider(query)
+        assert now.late_join(query).refused == "too many"
+
+
+def test_streams_that_drift_are_joined_in_another_way(tmp_path: Path) -> None:
+    query = joined(HOUR, HOUR)
+    few = {"rates": {"s0": 1.0, "s1": 1.0}, "sampled": 10**9}
+    plans = choices(tmp_path, early="none", **few)
+    assert plans.matched(query) == () and not plans.reconsider(query)
+    grown = choices(tmp_path, early="none", **RARE)
+    grown._late_joins._known = dict(plans._late_joins._known or {})
+    assert grown.reconsider(query) and grown.matched(query) == (0, 1)
+    assert not grown.reconsider(query)
+
+
+def test_a_query_switches_to_a_late_plan_that_the_network_makes_cheap(tmp_path: Path) -> None:
+    query = joined(HOUR, HOUR)
+    plans = choices(tmp_path, **RARE)
+    plans._put(query, ((True, True), None))
+    assert plans.matched(query) == () and plans.reconsider(query)
+    assert plans.plans(query) == ((True, True), (False, False))
+    assert plans.matched(query) == (), "until its windows are complete"
+    plans.settle(query)
+    assert plans.matched(query) == (0, 1)
+    at_instants = choices(tmp_path / "instants", late_joins="instants", **RARE)
+    costs = {choice.plan: choice.cost for choice in at_instants.priced(query).priced}
+    cheaper = {choice.plan: choice.cost for choice in plans.priced(query).priced}
+    assert cheaper[False, False] < 0.7 * costs[False, False]
+    assert cheaper[True, True] == costs[True, True]
+
+
+def test_landmarks_tables_and_computed_keys_are_not_joined_by_the_network(tmp_path: Path) -> None:
+    landmark = joined(HOUR, InputWindow("landmark"))
+    assert matching_slots(landmark, (False, False)) == ()
+    table = replace(query_of([HOUR, HOUR, None], [None], ["count"], {0}), step=60 * SECOND)
+    assert matching_slots(table, (False, False, False)) == (0, 1)
+    assert matching_slots(table, (False, True, False)) == ()
+    far = replace(query_of([HOUR, None, HOUR], [None], ["count"], {0}), step=60 * SECOND)
+    assert matching_slots(far, (False, False, False)) == (), "only the table connects them"
+    query = joined(HOUR, HOUR)
+    computed = replace(query.inputs[0].attributes[0], value=Expression("`j` + 1", "int", ("j",)))
+    first = replace(query.inputs[0], attributes=(computed, query.inputs[0].attributes[1]))
+    odd = replace(query, inputs=(first, query.inputs[1]))
+    assert matching_slots(odd, (False, False)) == ()

@@ -21,9 +21,11 @@ class AggregationPlan:
     following: Mapping[str, tuple[bool, ...]] = field(default_factory=FrozenMapping)
     """The same of queries that are switching to another plan."""
     complete_from: Mapping[str, int] = field(default_factory=FrozenMapping)
+    matched: Mapping[str, tuple[int, ...]] = field(default_factory=FrozenMapping)
+    """By query the late inputs that the network joins, if it does (`matches`)."""
 
     def __post_init__(self) -> None:
-        for name in ("early", "following", "complete_from"):
+        for name in ("early", "following", "complete_from", "matched"):
             if not isinstance(getattr(self, name), FrozenMapping):
                 object.__setattr__(self, name, FrozenMapping(getattr(self, name)))
 
@@ -40,4 +42,5 @@ class AggregationPlan:
             early={name: bits for name, bits in self.early.items() if name not in names},
             following={name: bits for name, bits in self.following.items() if name not in names},
             complete_from={n: at for n, at in self.complete_from.items() if n not in names},
+            matched={name: slots for name, slots in self.matched.items() if name not in names},
         )

@@ -17,10 +17,12 @@ from weft.algebra.joinagg.query import AggregationJoin, Attribute
 from weft.algebra.partial import SKETCHES, Partial
 from weft.algebra.query import StreamSchema
 from weft.algebra.scalar import Expression
-from weft.algebra.types import BIGINT
+from weft.algebra.types import BIGINT, BOOLEAN
 
 SIGNATURE: Final = "#signature"
 """The name of the attribute that says which selections an entry is of."""
+LATE: Final = "#late"
+"""The name of the attribute that says whether a row came when the watermark of its stream had passed it, though not its pane."""
 MOST_SELECTIONS: Final = 62
 """How many selections a signature has bits for."""
 
@@ -101,11 +103,12 @@ def row_store(source: Source) -> str:
 
 
 def united(sources: Sequence[Source]) -> Source:
-    """What the rows of a store hold for several sources: all attributes and aggregates, and the selections as values. None
-    of these can raise an error, for an input with one that can is early."""
+    """What the rows of a store hold for several sources: all attributes and aggregates, the selections as values, and whether a row came
+    late. None of these can raise an error, for an input with one that can is early."""
     attributes = {a.name: a for source in sources for a in source.attributes}
     chosen = (selection(s.predicate) for s in sources if s.predicate is not None)
     attributes |= {attribute.name: attribute for attribute in chosen}
+    attributes[LATE] = Attribute(LATE, Expression("false", BOOLEAN))
     aggregates = dict.fromkeys(a for source in sources for a in source.aggregates)
     relation, pane = sources[0].relation, sources[0].pane
     return Source(relation, pane, tuple(attributes.values()), None, tuple(aggregates))

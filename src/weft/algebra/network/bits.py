@@ -73,6 +73,7 @@ def bits_of(query: NetworkQuery, relation: str) -> list[Bit]:
 def _parts(query: JoinQuery) -> Iterator[tuple[str, Opaque]]:
     """The parts of all conditions of a query, each with the relation that it reads."""
     yield from _owned(query.inputs, query.predicates)
+    yield from ((query.inputs[slot_of(name)].relation, value) for name, value in query.computed)
     if query.partner is not None:
         yield from _owned(query.partner.inputs, query.partner.predicates)
         yield from _owned(query.every_input, query.partner.matching)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from weft.algebra.network.lookup import Lookup, columns_read, relation_name, tables_of
 from weft.algebra.predicates import PredicateSet
 from weft.algebra.predicates.slots import column_name, names_in, plain_name, slot_of
 from weft.algebra.query import OutputColumn
+from weft.algebra.scalar import Opaque
 from weft.algebra.types import SqlType
+
+BEFORE: Final = "#before"
+"""A value that conditions on a stream's rows may read, though it is no column: the stream's watermark before the step that they came with."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,20 @@ class JoinQuery:
     partner: Partner | None = None
     """If there is one, only rows with or without a match in it count."""
     members: tuple[str, ...] = ()
-    """The windowed aggregates over its rows. If there are any, its rows are no results: they are published as
-    the derived stream of its name (`weft.algebra.network.derived`)."""
+    """Who reads its rows, if these are no results: they are published under its name. Windowed aggregates read those of a derived stream
+    (`weft.algebra.network.derived`), an aggregation join its matches (`weft.algebra.joinagg.matches`)."""
     backfill: bool = False
     """Whether it sees the rows that history holds when it is added, too."""
+    title: str = ""
+    """What people call it, if not by its name."""
+    computed: tuple[tuple[str, Opaque], ...] = ()
+    """Values that Spark computes of each row of an input, beside those that conditions need: the columns of the input that hold them, as
+    `slot.column`."""
+
+    @property
+    def shown_name(self) -> str:
+        """What a reader is shown."""
+        return self.title or self.name
 
     @property
     def every_input(self) -> tuple[JoinInput, ...]:
@@ -83,7 +97,9 @@ class JoinQuery:
     def names(self) -> frozenset[str]:
         """All columns that the query reads, as `slot.column`, over the slots of its inputs and then its
         partner's."""
-        names = self.predicates.names | self.output_names
+        computed = (frozenset(value.names) for _, value in self.computed)
+        shown = self.output_names - {name for name, _ in self.computed}
+        names = self.predicates.names.union(shown, *computed)
         if self.partner is None:
             return names
         first = len(self.inputs)
@@ -115,7 +131,7 @@ class JoinQuery:
         columns: dict[str, set[str]] = {relation: set() for relation in self.relations}
         for slot, entry in enumerate(self.every_input):
             names = {plain_name(name) for name in self.names if slot_of(name) == slot}
-            for relation, column in columns_read(entry.relation, entry.lookups, names):
+            for relation, column in columns_read(entry.relation, entry.lookups, names - {BEFORE}):
                 columns[relation].add(column)
         return {relation: frozenset(names) for relation, names in columns.items()}
 

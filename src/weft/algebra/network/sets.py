@@ -43,6 +43,11 @@ class SetQuery:
             object.__setattr__(self, "branches", named)
 
     @property
+    def shown_name(self) -> str:
+        """What a reader is shown."""
+        return self.name
+
+    @property
     def members(self) -> tuple[str, ...]:
         """No windowed aggregates run over a union."""
         return ()

@@ -4,7 +4,7 @@
 and early, with rates and windows scaled up until the late plan's join is most of a step. `many` runs queries that differ in grouping
 and selections over two streams, all in one weft, one of them in weft, and some of them alone on plain Spark; the time of all on Spark is the mean of these times
 their number. Spark reads the first file of either stream. `finer` runs queries that drill down, with finer aggregation sets that serve coarser ones and without. `publish` measures
-the constants of weft's costs that are no part of the kernel, and `unite` judges which queries join as one.
+the constants of weft's costs that are no part of the kernel, and `unite` judges which queries join as one. `matches` joins late inputs in the query network and at instants.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from weft.bench.aggjoin.fitting import drawn, fitted
+from weft.bench.aggjoin.matching import JOINING, Rarely
+from weft.bench.aggjoin.matching import measured as matched
 from weft.bench.aggjoin.points import NEAR, JudgedPoint, judged, papers_points
 from weft.bench.aggjoin.publishing import Sizes, of_each_set, published
 from weft.bench.aggjoin.uniting import best_test, losses
@@ -70,6 +72,7 @@ class AggJoinOptions:
     """A plan that has used up so many at a point is not run again."""
     uniting_rounds: int = 5
     publishing: Sizes = field(default_factory=Sizes)
+    rarely: Rarely = field(default_factory=Rarely)
     selections: int = 3
     """Of the queries of `finer`, each with all groupings."""
     settings: tuple[Setting, ...] = (TWO_WAY, THREE_WAY)
@@ -186,6 +189,36 @@ class AggJoinBench:
             ),
             _constant("PUBLISHED_SET", of_set, published_sets.PUBLISHED_SET),
         ]
+
+    def matches(self) -> list[Comparison]:
+        """Late inputs joined by the query network, against joined at every instant, where few rows match."""
+        options, comparisons = self._options, []
+        sizes = options.rarely
+        self._say(
+            f"windows of {sizes.rows_of_window:,} rows with {sizes.matches:,} matches, two streams"
+        )
+        for beside in (False, True):
+            found, at_instants = matched(
+                self._spark, sizes, options.repeats, self._work, self._say, beside=beside
+            )
+            self.measurements += [found, at_instants]
+            case = "beside a join query" if beside else "alone"
+            joining = [run.details[JOINING] for run in (found, at_instants)]
+            comparisons += [
+                Comparison(
+                    f"late inputs joined by the network, against at instants, {case}: whole runs",
+                    rate(found),
+                    rate(at_instants),
+                    found.rows_per_second / at_instants.rows_per_second,
+                ),
+                Comparison(
+                    f"the same, {case}: seconds of the steps that join",
+                    f"{joining[0]:.1f} s",
+                    f"{joining[1]:.1f} s",
+                    joining[1] / joining[0],
+                ),
+            ]
+        return comparisons
 
     def _judged(self, points: Sequence[Point]) -> list[JudgedPoint]:
         found = []
@@ -348,6 +381,7 @@ PARTS: Mapping[str, Callable[[AggJoinBench], list[Comparison]]] = {
     "many": AggJoinBench.many,
     "finer": AggJoinBench.finer,
     "publish": AggJoinBench.publish,
+    "matches": AggJoinBench.matches,
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,14 @@ from weft.bench.measuring.measure import (
 )
 from weft.bench.measuring.scratch import fresh
 from weft.experiments.aggjoin.on_spark.steps import WATERMARK
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
 from weft.workloads.aggjoin.queries import WindowJoin
 from weft.workloads.named import NamedSql
 from weft.workloads.stored import StoredStream
+
+_JOINING = ("@aggjoin", "@network")
+"""The logs of what joins streams."""
 
 
 def in_weft(
@@ -51,6 +56,7 @@ def in_weft(
         progress = [event for query in spark_queries for event in query.recentProgress]
         steps = running.recentProgress
     details: dict[str, float] = {"registering": registering}
+    details["joining"] = sum(_counted(work, log).get("seconds", 0.0) for log in _JOINING)
     for step in steps:
         for phase, spent in step["durations"].items():
             key = f"{step['stream']} {phase}"
@@ -59,10 +65,16 @@ def in_weft(
         name=name,
         rows=sum(stored.rows for stored in streams),
         seconds=(seconds_from_first_batch(progress, ended),),
-        results=sum(int(step["results"]) for step in steps),
+        results=sum(_counted(work, log).get("results", 0) for log in _JOINING),
         batches=data_batches(spark_queries[0].recentProgress),
         details=details,
     )
+
+
+def _counted(work: Path, log: str) -> Mapping[str, Any]:
+    """What all steps of a log have counted. Progress is kept of the last steps only."""
+    last = StreamLog(Storage(str(work / "weft")), log).last()
+    return last.metrics if last is not None else {}
 
 
 def published_sets_of(work: Path) -> int:

@@ -120,6 +120,7 @@ class Recorded:
             [stream.name for stream in self.project.streams],
             last.metrics,
             tuple(last.metrics.get("lane_weights", ())) if in_lanes else (),
+            self.network(),
         )
 
     def lanes(self) -> tuple[dict[str, list[float]], list[float]]:

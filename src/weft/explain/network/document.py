@@ -77,7 +77,7 @@ def _query(view: NetworkView, query: NetworkQuery) -> dict[str, Any]:
         for branch, within in zip(query.branches, query.distinct_in, strict=True)
     ]
     body = {
-        "name": query.name,
+        "name": query.shown_name,
         "id": query.id,
         "warning": view.warnings.get(query.name, ""),
         "backfill": query.backfill,

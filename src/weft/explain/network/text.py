@@ -63,7 +63,7 @@ def query_lines(view: NetworkView, query: NetworkQuery) -> Iterator[str]:
     """One query's path through the network."""
     plan = view.plan
     version = f", plan version {plan.version}" if plan.version else ""
-    yield f"query {query.name} (shared{version})"
+    yield f"query {query.shown_name} (shared{version})"
     for number, branch in enumerate(query.branches, 1):
         if len(query.branches) > 1:
             yield from item("branch", f"{number} of {len(query.branches)}")
@@ -80,7 +80,7 @@ def query_lines(view: NetworkView, query: NetworkQuery) -> Iterator[str]:
     feed = plan.feed_by_query[query.id]
     for node in view.path(query):
         yield ""
-        yield from _node(node, view, query.name, is_last=node.node.id == feed.node)
+        yield from _node(node, view, query.shown_name, is_last=node.node.id == feed.node)
 
 
 def _inputs(inputs: Sequence[JoinInput]) -> str:

@@ -240,7 +240,9 @@ def network_view(
     streams = plan.stream_by_name
 
     def names_of(ids: Sequence[str] | set[str]) -> tuple[str, ...]:
-        return tuple(plan.query_by_id[query].name for query in sorted(ids, key=order.__getitem__))
+        return tuple(
+            plan.query_by_id[query].shown_name for query in sorted(ids, key=order.__getitem__)
+        )
 
     views = []
     for node in plan.nodes:

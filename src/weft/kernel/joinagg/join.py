@@ -5,7 +5,9 @@ are of the same instant and their keys are equal, and if they pass all other con
 positions in the contents, so nothing is copied before somebody reads a column.
 
 Each block of candidates is carried through all further joins before the next one is made: memory is bounded by the block, not by the
-result. Time: O(n log n) for the entries of each input, plus the candidates of each join.
+result. The first inputs may be matched already (`matched`): then their entries are not searched for.
+
+Time: O(n log n) for the entries of each input, plus the candidates of each join.
 """
 
 from __future__ import annotations
@@ -250,28 +252,35 @@ class Search:
 
     contents: Sequence[Contents]
     steps: Sequence[JoinStep]
+    """Those that join the inputs after the matched ones."""
     sides: Sequence[_Side]
     probes: Sequence[_Probes]
     ansi: bool
+    matched: int = 1
+    """How many of the first inputs are matched already: the entries of one place belong together."""
 
     @staticmethod
-    def of(contents: Sequence[Contents], steps: Sequence[JoinStep], *, ansi: bool) -> Search | None:
+    def of(
+        contents: Sequence[Contents], steps: Sequence[JoinStep], *, ansi: bool, matched: int = 1
+    ) -> Search | None:
         """None: an input is empty."""
         if not all(len(one) for one in contents):
             return None
+        steps = steps[matched - 1 :]
         sides = [
             _side(right, step.key.right, ansi=ansi)
-            for right, step in zip(contents[1:], steps, strict=True)
+            for right, step in zip(contents[matched:], steps, strict=True)
         ]
         probes = [
-            _Probes(contents, step, side, number + 1, ansi=ansi)
-            for number, (step, side) in enumerate(zip(steps, sides, strict=True))
+            _Probes(contents, step, side, number, ansi=ansi)
+            for number, (step, side) in enumerate(zip(steps, sides, strict=True), start=matched)
         ]
-        return Search(contents, steps, sides, probes, ansi)
+        return Search(contents, steps, sides, probes, ansi, matched)
 
     def matching(self) -> Matching | None:
         """Two aggregation sets that are joined on equal keys and nothing else; None if these inputs are not."""
-        if len(self.contents) != 2 or not all(one.merged for one in self.contents):
+        sets = all(one.merged for one in self.contents)
+        if len(self.contents) != 2 or self.matched > 1 or not sets:
             return None
         (probes,), (side,) = self.probes, self.sides
         if probes.tests or probes.by_entry is None:
@@ -282,38 +291,33 @@ class Search:
     def joined(self, block: int = BLOCK) -> Iterator[Joined]:
         """The joined entries of all inputs, block by block."""
         first = self.contents[0]
-        start = Joined(self.contents, [np.arange(len(first))], first.instants)
-        yield from _carried(start, self.sides, self.probes, self.steps, self.ansi, block)
+        everything = np.arange(len(first))
+        start = Joined(self.contents, [everything] * self.matched, first.instants)
+        yield from _carried(start, self, block)
 
 
-def _carried(
-    left: Joined,
-    sides: Sequence[_Side],
-    searches: Sequence[_Probes],
-    steps: Sequence[JoinStep],
-    ansi: bool,
-    block: int,
-) -> Iterator[Joined]:
+def _carried(left: Joined, search: Search, block: int) -> Iterator[Joined]:
     """A block through the joins that remain."""
     if not left.count:
         return
-    done = len(left.positions) - 1
-    if done == len(steps):
+    slot = len(left.positions)
+    if slot == len(left.contents):
         yield left
         return
-    step, side, search = steps[done], sides[done], searches[done]
-    probes, first, beyond = side.ranges(search.places(left), left.instants)
+    done = slot - search.matched
+    step, side, finding = search.steps[done], search.sides[done], search.probes[done]
+    probes, first, beyond = side.ranges(finding.places(left), left.instants)
     for chosen, entries in _blocks(probes, first, beyond, block):
         positions = [known[chosen] for known in left.positions]
         right = side.entries[entries]
         instants = None if left.instants is None else left.instants[chosen]
-        if instants is None and (own_instants := left.contents[done + 1].instants) is not None:
+        if instants is None and (own_instants := left.contents[slot].instants) is not None:
             instants = own_instants[right]
         candidates = Joined(left.contents, [*positions, right], instants)
-        if search.tests:
-            passing = Evaluation(step.conditions, candidates, ansi=ansi).filtered(search.tests)
-            candidates = candidates.only(passing)
-        yield from _carried(candidates, sides, searches, steps, ansi, block)
+        if finding.tests:
+            evaluation = Evaluation(step.conditions, candidates, ansi=search.ansi)
+            candidates = candidates.only(evaluation.filtered(finding.tests))
+        yield from _carried(candidates, search, block)
 
 
 def _blocks(

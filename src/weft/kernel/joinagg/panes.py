@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weft.algebra.joinagg.row_lifts import RowColumns
-from weft.algebra.joinagg.sources import Source
+from weft.algebra.joinagg.sources import LATE, Source
 from weft.algebra.joinagg.windows import FOR_EVER, InputWindow
 from weft.algebra.partial import Partial
 from weft.algebra.query import StreamSchema
@@ -190,18 +190,21 @@ def of_rows(
         chosen &= true
     places = np.flatnonzero(chosen)
     taken = rows if len(places) == len(chosen) else rows.take(pa.array(places))
-    kept = _entries(taken, names, source, source.partials(stream))
-    return Panes(replace(kept, first=ends[places], last=ends[places]), source.pane)
+    kept = row_entries(taken, names, source, source.partials(stream))
+    late = column(pa.array((times <= before)[places]))
+    columns = {name: late if name == LATE else values for name, values in kept.columns.items()}
+    ends = ends[places]
+    return Panes(replace(kept, first=ends, last=ends, columns=columns), source.pane)
 
 
 def of_table(rows: pa.Table, names: RowColumns, source: Source) -> Entries:
     """The rows of a table, which count at every instant."""
     if names.selected is not None:
         rows = rows.filter(pa.array(_true(single(rows.column(names.selected.name)))))
-    return _entries(rows, names, source, source.partials(None))
+    return row_entries(rows, names, source, source.partials(None))
 
 
-def _entries(
+def row_entries(
     rows: pa.Table, names: RowColumns, source: Source, partials: Sequence[Partial]
 ) -> Entries:
     """Each row as an entry."""

@@ -96,10 +96,11 @@ def evaluated_together(
     *,
     ansi: bool,
     block: int = BLOCK,
+    matched: Sequence[int] = (),
 ) -> list[pa.Table | QueryFailure]:
     """For each query its groups at instants, before HAVING and projection: `at`, keys `k0…`, aggregates `a0…`; or why it
-    failed. All have the same equality keys."""
-    grouped = _or_failures(members, sides, instants, ansi, block)
+    failed. All have the same equality keys. `matched` are inputs whose entries of one place belong together: they are joined already."""
+    grouped = _or_failures(members, sides, instants, ansi, block, matched)
     return [one if isinstance(one, QueryFailure) else one.result(instants) for one in grouped]
 
 
@@ -110,17 +111,23 @@ def parts_together(
     *,
     ansi: bool,
     block: int = BLOCK,
+    matched: Sequence[int] = (),
 ) -> list[pa.Table | QueryFailure]:
     """The same over a part of the entries: partial groups (`lowering`)."""
-    grouped = _or_failures(members, sides, instants, ansi, block)
+    grouped = _or_failures(members, sides, instants, ansi, block, matched)
     return [one if isinstance(one, QueryFailure) else one.part() for one in grouped]
 
 
 def _or_failures(
-    members: Sequence[Member], sides: Sequence[Contained], instants: Array, ansi: bool, block: int
+    members: Sequence[Member],
+    sides: Sequence[Contained],
+    instants: Array,
+    ansi: bool,
+    block: int,
+    matched: Sequence[int],
 ) -> Sequence[_Running | QueryFailure]:
     try:
-        return _grouped(members, sides, instants, ansi, block)
+        return _grouped(members, sides, instants, ansi, block, matched)
     except NeedsSpark as problem:
         failure = would_raise("a key", problem)
     except QueryFailure as error:
@@ -131,16 +138,21 @@ def _or_failures(
 
 
 def _grouped(
-    members: Sequence[Member], sides: Sequence[Contained], instants: Array, ansi: bool, block: int
+    members: Sequence[Member],
+    sides: Sequence[Contained],
+    instants: Array,
+    ansi: bool,
+    block: int,
+    matched: Sequence[int],
 ) -> list[_Running]:
     contents = [side.contents(instants) for side in sides]
     common = _common([member.query for member in members])
-    order = _order(common, contents)
+    order = _order(common, contents, matched)
     places = {slot: place for place, slot in enumerate(order)}
     ordered = [contents[slot] for slot in order]
     running = [_Running(member, common, places, ordered, instants, ansi) for member in members]
     steps = join_steps(common.moved(places), len(order))
-    search = Search.of(ordered, steps, ansi=ansi)
+    search = Search.of(ordered, steps, ansi=ansi, matched=max(1, len(matched)))
     if search is None:
         return running
     sets = search.matching()
@@ -265,13 +277,17 @@ def truth(values: Column) -> Array:
     return true if values.valid is None else true & values.valid
 
 
-def _order(predicates: PredicateSet, contents: Sequence[Contents]) -> list[int]:
-    """The inputs, small ones first, each connected by a condition to those before it if there is one. The first
+def _order(
+    predicates: PredicateSet, contents: Sequence[Contents], matched: Sequence[int]
+) -> list[int]:
+    """The inputs, matched ones first, then small ones, each connected by a condition to those before it if there is one. The first
     one has instants: tables do not."""
-    rest = set(range(len(contents)))
-    first = min(rest, key=lambda slot: (contents[slot].instants is None, len(contents[slot]), slot))
-    order = [first]
-    rest.remove(first)
+    order = list(matched)
+    rest = set(range(len(contents))) - {*order}
+    if not order:
+        by_size = lambda slot: (contents[slot].instants is None, len(contents[slot]), slot)  # noqa: E731
+        order = [min(rest, key=by_size)]
+        rest.remove(order[0])
     while rest:
         joined_slots = set(order)
         following = min(

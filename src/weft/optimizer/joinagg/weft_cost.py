@@ -12,16 +12,26 @@ The kernel joins small contents first, each connected to those before it (`kerne
 joined with i entries give i·c/d, where d are the join values of the pair. An aggregate is scaled if another input than its own is early: then
 an entry of that input stands for several rows.
 
+Late inputs that equality keys connect may be joined by the query network instead (`matches`), which looks at new rows only and finds each match once. For
+that rows are published twice, each match is written and read, and the network takes a step. With m matches in the windows, of which n are new, that
+saves
+
+    PROBED·Σ w + CARRIED·Σ i - NETWORK_ROW·r - MATCH·n - NETWORK_STEP
+
+Groups are made of matches at every instant, as they are of joined entries. Where many rows match, matches cost more than finding them again. A plan costs
+what is less.
+
 Rows of a table cost nothing to bring; merging them is paid once for each step. The constants are microseconds on a core of the machine that
 weft was developed on; only their ratios matter. Those of the kernel (`KERNEL`) are fitted at points drawn at random (`weft bench aggjoin --only fit`);
-AGGREGATED is level 1's rate with a warm scan; ROW and ENTRY are estimates of what writing, reading and loading costs, to be compared with `weft bench aggjoin --only publish`.
+AGGREGATED is level 1's rate with a warm scan; ROW and ENTRY are estimates of what writing, reading and loading costs, to be compared with `weft bench aggjoin --only publish`; those of the network are from
+whole runs (`--only matches`).
 
 Time: O(m²) for a plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -36,6 +46,12 @@ ROW = 0.25
 """A row published, read again and lifted."""
 ENTRY = 0.5
 """An entry of a pane published and read again."""
+NETWORK_ROW = 1.5
+"""A row published for the network, too, read there, and looked up."""
+MATCH = 3.0
+"""A match found by the network, written, and read again."""
+NETWORK_STEP = 100_000.0
+"""A step of the network and what follows of it, as if each had one instant."""
 KERNEL: Final[Mapping[str, float]] = MappingProxyType(
     {
         "MERGED": 0.205,  # an entry of a pane encoded, sorted and merged by key
@@ -79,6 +95,8 @@ class JoinLoad:
     inputs: tuple[InputLoad, ...]
     values: Mapping[tuple[int, int], float]
     counts: int = 0
+    matchable: frozenset[int] = frozenset()
+    """The inputs that the network may join while they are late."""
 
     def joined(self, plan: Plan) -> list[float]:
         """How many entries there are after each join, the last one being that of all inputs."""
@@ -124,7 +142,7 @@ def kernel_work(load: JoinLoad, plan: Plan) -> dict[str, float]:
 
 
 def weft_cost(load: JoinLoad, plan: Plan) -> float:
-    """Microseconds for each instant.
+    """Microseconds for each instant; late inputs are joined where it costs less.
 
     >>> bids, people = InputLoad(3600, 10, 100, 400, 5), InputLoad(50, 1, 50, 50, 1)
     >>> load = JoinLoad((bids, people), {(0, 1): 50.0})
@@ -133,7 +151,43 @@ def weft_cost(load: JoinLoad, plan: Plan) -> float:
     """
     published = (side.published(early) for side, early in zip(load.inputs, plan, strict=True))
     in_kernel = (KERNEL[name] * count for name, count in kernel_work(load, plan).items())
-    return sum(published) + sum(in_kernel)
+    late = {slot for slot in load.matchable if not plan[slot]}
+    saved = saved_by_matches(load, largest_connected(map(set, load.values), late))
+    return sum(published) + sum(in_kernel) - max(0.0, saved)
+
+
+def saved_by_matches(load: JoinLoad, slots: Sequence[int]) -> float:
+    """What it saves that the network joins some late inputs; nothing or less if it does not pay."""
+    if not slots:
+        return 0.0
+    inputs = [load.inputs[slot] for slot in slots]
+    places = {slot: place for place, slot in enumerate(slots)}
+    values = {
+        (places[one], places[other]): count
+        for (one, other), count in load.values.items()
+        if one in places and other in places
+    }
+    *carried, matches = JoinLoad(tuple(inputs), values).joined((False,) * len(inputs))
+    new_matches = sum(matches * min(1.0, i.new_rows / i.rows) for i in inputs)
+    at_instants = KERNEL["PROBED"] * sum(i.rows for i in inputs) + KERNEL["CARRIED"] * sum(carried)
+    new_rows = sum(i.new_rows for i in inputs)
+    return at_instants - NETWORK_ROW * new_rows - MATCH * new_matches - NETWORK_STEP
+
+
+def largest_connected(pairs: Iterable[Collection[int]], slots: Collection[int]) -> tuple[int, ...]:
+    """The largest group of inputs that pairs of them connect, in their order; none if it is one alone.
+
+    >>> largest_connected([{0, 1}, {1, 2}, {3, 4}], {0, 1, 3, 4})
+    (0, 1)
+    """
+    groups = [{slot} for slot in sorted(slots)]
+    for pair in pairs:
+        if {*pair} <= {*slots}:
+            joined = [group for group in groups if group & {*pair}]
+            groups = [group for group in groups if group not in joined]
+            groups.append(set().union(*joined))
+    largest = max(groups, key=lambda group: (len(group), -min(group)), default=set())
+    return tuple(sorted(largest)) if len(largest) > 1 else ()
 
 
 def choose_plan(load: JoinLoad, fixed: Fixed) -> Choice:

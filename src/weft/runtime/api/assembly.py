@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from weft.algebra.joinagg.matches import (
+    PUBLISHED_MATCHES,
+    aggregation_of,
+    is_matches,
+    matching,
+)
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.sets import set_of
 from weft.algebra.joinagg.sources import Source, source_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
+from weft.algebra.network.query import JoinQuery
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.numbered import numbered
 from weft.algebra.plan import query_columns
@@ -24,6 +31,7 @@ from weft.algebra.query import NUMBER, Query, StreamSchema
 from weft.catalog.store import Catalog, QueryRecord
 from weft.errors import WeftError
 from weft.optimizer.network.options import Options
+from weft.runtime.checkpoint.commits import Edition
 from weft.runtime.checkpoint.identity import Identity
 from weft.runtime.checkpoint.lease import Lease
 from weft.runtime.checkpoint.log import Plan, StreamLog
@@ -93,6 +101,16 @@ class Shared:
     tables: TableVersions
 
 
+@dataclass(frozen=True)
+class _Matching:
+    """The network's queries for late inputs of aggregation joins, made of some queries with a version of their choices."""
+
+    queries: tuple[AggregationJoin, ...] = ()
+    version: int = -1
+    slots: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    joins: tuple[JoinQuery, ...] = ()
+
+
 class Assembly:
     """Makes the steppers of streams, and the runs of these steppers."""
 
@@ -110,6 +128,9 @@ class Assembly:
         self._settings, self._identity = settings, identity
         self._log, self._planned = log, planned
         self._columns: dict[str, set[str]] = {}
+        self._matching = _Matching()
+        self._for_network: tuple[tuple[NetworkQuery, ...], ...] = (), (), ()
+        """What streams publish rows for: registered queries, those for matches, and both."""
         self.choices = Choices(storage, settings, catalog.statistics, AGGREGATIONS_LOG)
 
     def fallback(
@@ -149,7 +170,9 @@ class Assembly:
         index = self._catalog.network()
         planner = NetworkPlanner(log, lambda: self._registry.schemas, index, Options())
         publisher = Publisher(log)
-        queries = self._at_a_step(lambda: self._registry.network(publisher.names))
+        queries = self._at_a_step(
+            lambda: (*self._registry.network(publisher.names), *self._matches())
+        )
         weights = self._settings.lane_weights(self._identity.lanes)
         lanes = Lanes(weights, self._settings, around.sink, on_spark)
         engine = NetworkEngine(log, self._log, queries, planner, around.tables, lanes)
@@ -162,15 +185,48 @@ class Assembly:
             stepper, most_unconsumed=self._settings.most_unconsumed, due=backfill_is_due
         )
 
-    def aggregations(self, around: Shared) -> Follower:
-        """The follower of aggregation joins, before it follows any stream."""
+    def aggregations(self, around: Shared, network: Follower) -> Follower:
+        """The follower of aggregation joins, before it follows any stream. It follows the network, which publishes matches for it."""
+        publisher = network.stepper.publisher
+        assert publisher is not None
         log = self._log(AGGREGATIONS_LOG)
         queries = self._at_a_step(self._registry.aggregations)
         schemas = lambda: self._registry.schemas  # noqa: E731
         weights = self._settings.lane_weights(self._identity.lanes)
         lanes = AggregationLanes(weights, self._settings, aggregations_on_spark)
         engine = JoinAggEngine(log, self._log, queries, self.choices, schemas, around.tables, lanes)
-        return Follower(self._stepper(log, engine, around))
+        stepper = self._stepper(log, engine, around)
+        publication = DerivedPublication(PUBLISHED_MATCHES, lambda: bool(self._matches()))
+        source = _published_by(network, publisher, Consumer(publication, lambda: stepper.last))
+        return Follower(stepper, [source])
+
+    def _matches(self) -> tuple[JoinQuery, ...]:
+        """The joins of late inputs that the network runs; the same object as long as nothing changes."""
+        queries, version = self._registry.aggregations(), self.choices.version
+        known = self._matching
+        if known.queries is not queries or known.version != version:
+            slots = {query.id: self.choices.matched(query) for query in queries}
+            wanted = {name: of_query for name, of_query in slots.items() if of_query}
+            joins = known.joins
+            if wanted != known.slots:
+                schemas = self._registry.schemas
+                chosen = [query for query in queries if query.id in wanted]
+                joins = tuple(matching(query, wanted[query.id], schemas) for query in chosen)
+            self._matching = known = _Matching(queries, version, wanted, joins)
+        return known.joins
+
+    def _joins(self) -> tuple[NetworkQuery, ...]:
+        """What streams publish rows for; the same object as long as nothing changes."""
+        registered, matches = self._registry.joins(), self._matches()
+        known = self._for_network
+        if known[0] is not registered or known[1] is not matches:
+            self._for_network = known = registered, matches, (*registered, *matches)
+        return known[2]
+
+    def _edition(self, ready: Callable[[NetworkQuery], bool]) -> Edition:
+        """For whom rows are published now."""
+        names = tuple(join.id for join in self._matches() if ready(join))
+        return replace(self._registry.edition(ready), names=names)
 
     def derived(self, name: str, around: Shared, network: Follower) -> Follower:
         """The follower of the network that runs the windowed aggregates over one join. From now on
@@ -193,15 +249,7 @@ class Assembly:
         stepper = self._stepper(log, engine, around)
         publication = DerivedPublication(name, lambda: bool(queries()))
         consumer = Consumer(publication, lambda: stepper.last)
-        publisher.add(consumer)
-        source = InputLog(
-            network.stepper.log,
-            lambda: network.last,
-            publisher.clean,
-            lambda: publisher.published_for(consumer),
-            lambda: publication.wanted,
-            delay=schema.delay,
-        )
+        source = _published_by(network, publisher, consumer, delay=schema.delay)
         return Follower(stepper, [source])
 
     def _derived_schema(self, log: StreamLog) -> StreamSchema:
@@ -248,7 +296,7 @@ class Assembly:
         rows_stepper = self._rows_stepper(schema, row, around, row_queries)
         publication = RowsPublication(schema, row, row_queries_exist)
         for_joins = NetworkPublication(
-            schema, self._registry.joins, lambda: self._columns[name], self._registry.edition
+            schema, self._joins, lambda: self._columns[name], self._edition
         )
         late_rows = LateRowsPublication(schema, late_sources)
         consumers = [
@@ -340,7 +388,11 @@ class Assembly:
         return Stepper(log, engine, around.lease, outlet, hooks, publisher)
 
     def _quarantine(self, query_id: str, error: str) -> None:
-        """Take a query out of the run. A published set is for the sources that it serves."""
+        """Take a query out of the run. A published set is for the sources that it serves. Where the network fails at the matches of an
+        aggregation join, these are found at instants."""
+        if is_matches(query_id):
+            self.choices.join_at_instants(aggregation_of(query_id), error)
+            return
         for name in self.choices.serving.served_by(query_id) or [query_id]:
             self._registry.quarantine(name, error)
 
@@ -413,7 +465,7 @@ class Assembly:
             wanted |= {field.name for field in rows.fields} - {NUMBER}
         for query in self._registry.shared(leader.name):
             wanted |= query_columns(query)
-        for join in self._registry.joins():
+        for join in self._joins():
             wanted |= join.columns_of(leader.name)
         for aggregation in self._registry.aggregations():
             for slot, entry in enumerate(aggregation.inputs):
@@ -424,3 +476,18 @@ class Assembly:
         for intent in intents:
             wanted |= set(log.plan(intent.plan_version).columns)
         return wanted
+
+
+def _published_by(
+    network: Follower, publisher: Publisher, consumer: Consumer, delay: int = 0
+) -> InputLog:
+    """The network as a follower of it sees it. From now on it publishes for the follower."""
+    publisher.add(consumer)
+    return InputLog(
+        network.stepper.log,
+        lambda: network.last,
+        publisher.clean,
+        lambda: publisher.published_for(consumer),
+        lambda: consumer.publication.wanted,
+        delay=delay,
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Any
 
+from weft.algebra.joinagg.matches import matching
 from weft.algebra.joinagg.sets import set_of
 from weft.algebra.network.derived import DerivedQuery, schema_of
 from weft.algebra.network.plan import NetworkPlan
@@ -102,11 +103,17 @@ class Inspection:
             list(self._registry.sources),
             self.counted(AGGREGATIONS_LOG),
             self._lanes_of(AGGREGATIONS_LOG),
+            self.network(),
         )
 
     def network(self) -> NetworkPlan:
-        """The network of the join queries as they are registered now."""
-        queries = self._registry.network()
+        """The network of the join queries, and of matches for aggregation joins, as they are registered now."""
+        matches = [
+            matching(query, slots, self._registry.schemas)
+            for query in self._registry.aggregations()
+            if (slots := self._choices.late_join(query).slots)
+        ]
+        queries = (*self._registry.network(), *matches)
         log = self._log(NETWORK_LOG)
         last = log.last()
         plan = log.network(last.plan_version) if last is not None else NetworkPlan(-1)

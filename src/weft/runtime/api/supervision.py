@@ -109,13 +109,13 @@ class Supervisor:
         run = Run(lease.release, self.sync)
         around = self._assembly.shared(lease, sink, run)
         network = self._assembly.network(around)
-        aggregations = self._assembly.aggregations(around)
+        aggregations = self._assembly.aggregations(around, network)
         assembled = [
             self._assembly.steppers(name, around, network, aggregations)
             for name in self._streams_to_run()
         ]
         joins = FollowerRun(network, [], self._spark)
-        aggregated = FollowerRun(aggregations, [], self._spark)
+        aggregated = FollowerRun(aggregations, [joins], self._spark)
         over_joins = [
             self._assembly.derived(name, around, network) for name in self._derived_to_run()
         ]

@@ -43,7 +43,7 @@ class Position:
 @dataclass(frozen=True)
 class Edition:
     """For whom a step publishes rows: the queries up to the registration number `last`, apart from
-    those in `without`, which do not run or need columns that are not read yet. Or what it publishes, by `names`."""
+    those in `without`, which do not run or need columns that are not read yet. And what else it publishes for, by `names`."""
 
     last: int = 0
     without: tuple[str, ...] = ()

@@ -18,9 +18,11 @@ from weft.optimizer.joinagg.choice import Choice
 from weft.optimizer.joinagg.plans import Plan
 from weft.optimizer.joinagg.possible import Fixed, fixed_inputs, nearest
 from weft.optimizer.joinagg.published_sets import SetPrices
-from weft.optimizer.joinagg.weft_cost import choose_plan, weft_cost
+from weft.optimizer.joinagg.weft_cost import JoinLoad, choose_plan, weft_cost
 from weft.runtime.checkpoint.storage import Storage, to_json
 from weft.runtime.joinagg.loads import load_of
+from weft.runtime.joinagg.matches.late_joins import LateJoin, LateJoins
+from weft.runtime.joinagg.matches.possible import matchable
 from weft.runtime.joinagg.serving import Serving, apart
 from weft.runtime.settings import Settings
 from weft.stats import StreamStatistics
@@ -45,6 +47,11 @@ class Choices:
         self._statistics = statistics
         self._path = f"streams/{log}/choices.json"
         self.serving = Serving(storage, f"streams/{log}/sets.json", self._price_of_sets)
+        # Tasks join all inputs at instants.
+        late_joins = "instants" if settings.kernel == "lanes" else settings.late_joins
+        path = f"streams/{log}/matches.json"
+        self._late_joins = LateJoins(storage, path, late_joins, self._known_load)
+        self._version = 0
         self._lock = threading.Lock()
         self._chosen: dict[str, Switching] | None = None
 
@@ -60,6 +67,23 @@ class Choices:
                 self._put(query, (self._choose(query), None))
             return chosen[query.id]
 
+    @property
+    def version(self) -> int:
+        """How often a choice has changed."""
+        return self._version + self._late_joins.version
+
+    def matched(self, query: AggregationJoin) -> tuple[int, ...]:
+        """The late inputs that the network joins; none: all inputs are joined at instants."""
+        return self._late_joins.of(query, self.plans(query)[0]).slots
+
+    def late_join(self, query: AggregationJoin) -> LateJoin:
+        """The same with the reason, if it cannot; nothing is chosen for good."""
+        return self._late_joins.of(query, self.planned(query), fixed=False)
+
+    def join_at_instants(self, query_id: str, why: str) -> None:
+        """The network cannot join the late inputs of a query."""
+        self._late_joins.refuse(query_id, why)
+
     def planned(self, query: AggregationJoin) -> Plan:
         """Of every input whether it is early, or would be; nothing is chosen for good."""
         with self._lock:
@@ -72,11 +96,14 @@ class Choices:
         return self._settings.early != "auto"
 
     def reconsider(self, query: AggregationJoin) -> bool:
-        """Begin to switch if another plan costs clearly less by now; whether the query switches."""
+        """Begin to switch if another plan costs clearly less by now; whether the query switches, or its late inputs are joined in
+        another way."""
         plan, following = self.plans(query)
+        if following is None and self._late_joins.reconsider(query, plan):
+            return True
         if self.forced or following is not None or not self._rates_measured(query):
             return False
-        load = load_of(query, self._statistics)
+        load = self._load(query)
         fixed = self._early_if_unknown(query, _without_landmarks(query, plan))
         best = choose_plan(load, fixed).best
         if best.plan == plan or best.cost >= _WORTH_IT * weft_cost(load, plan):
@@ -99,6 +126,19 @@ class Choices:
     def keep_sets(self, needed: Collection[str]) -> None:
         """Forget which sets are published for early inputs other than these."""
         self.serving.keep(needed)
+
+    def _load(self, query: AggregationJoin) -> JoinLoad:
+        """What the inputs of a query hold; where nothing is known of them, the network does not join them."""
+        by_cost = self._settings.late_joins == "auto" and self._all_known(query)
+        return load_of(query, self._statistics, matchable(query) if by_cost else frozenset())
+
+    def _known_load(self, query: AggregationJoin) -> JoinLoad | None:
+        """What the inputs of a query hold, if that is measured."""
+        return self._load(query) if self._all_known(query) else None
+
+    def _all_known(self, query: AggregationJoin) -> bool:
+        slots = range(len(query.inputs))
+        return self._rates_measured(query) and not any(self._unknown(query, s) for s in slots)
 
     def _rates_measured(self, query: AggregationJoin) -> bool:
         streams = {entry.relation for entry in query.inputs if entry.window is not None}
@@ -124,6 +164,7 @@ class Choices:
     def _put(self, query: AggregationJoin, plans: Switching) -> None:
         chosen = self._known()
         chosen[query.id] = plans
+        self._version += 1
         self._storage.put(self._path, to_json(chosen))
 
     def _known(self) -> dict[str, Switching]:
@@ -141,7 +182,7 @@ class Choices:
         assert fixed is not None, "registration refuses queries without a plan"
         if wanted == "auto":
             known = self._early_if_unknown(query, fixed)
-            return choose_plan(load_of(query, self._statistics), known).best.plan
+            return choose_plan(self._load(query), known).best.plan
         inputs = len(query.inputs)
         bits = (wanted == "all",) * inputs if isinstance(wanted, str) else tuple(wanted)
         return nearest((bits + (True,) * inputs)[:inputs], fixed)
@@ -150,7 +191,7 @@ class Choices:
         """All plans of a query, with what they cost by what is known now."""
         fixed = fixed_inputs(query)
         assert fixed is not None
-        return choose_plan(load_of(query, self._statistics), fixed)
+        return choose_plan(self._load(query), fixed)
 
     def sources(
         self,

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from weft.algebra.joinagg.matches import PUBLISHED_MATCHES
 from weft.algebra.joinagg.plan import AggregationPlan
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
@@ -24,6 +25,7 @@ from weft.algebra.network.bits import Bit
 from weft.algebra.query import StreamSchema
 from weft.errors import CheckpointError
 from weft.kernel.joinagg.instants import first_complete
+from weft.kernel.joinagg.matched import Matches
 from weft.kernel.joinagg.panes import Panes, no_panes
 from weft.kernel.joinagg.updating import SetMemory
 from weft.kernel.windows.program import family
@@ -46,9 +48,18 @@ from weft.runtime.joinagg.keeping import Keeping, Kept, Rewrite, folded_until, h
 from weft.runtime.joinagg.lanes.choice import bytes_in_memory, use_lanes
 from weft.runtime.joinagg.lanes.computing import LaneJoins, Lanes
 from weft.runtime.joinagg.lanes.coverage import Coverage
+from weft.runtime.joinagg.matches.held import (
+    NETWORK,
+    HeldMatches,
+    Opened,
+    consumed_matches,
+    of_matches,
+)
+from weft.runtime.joinagg.matches.passed import NetworkPassed
 from weft.runtime.joinagg.publication import LATE_ROWS
 from weft.runtime.joinagg.results import Evaluator, QueryResult
 from weft.runtime.joinagg.served import Key, StreamServed
+from weft.runtime.joinagg.spans import Span, complete_matches, spans_of, spans_with_matches
 from weft.runtime.joinagg.waiting import streams_of, waits_for
 from weft.runtime.planning.versions import ALWAYS
 from weft.runtime.protocol.engine import Retained
@@ -69,6 +80,7 @@ class Planning(Protocol):
     """Who chooses the plans of queries (`choices`)."""
 
     def plans(self, query: AggregationJoin) -> tuple[Plan, Plan | None]: ...
+    def matched(self, query: AggregationJoin) -> tuple[int, ...]: ...
     def reconsider(self, query: AggregationJoin) -> bool: ...
     def settle(self, query: AggregationJoin) -> None: ...
     def provider(self, source: Source) -> Source | None: ...
@@ -77,10 +89,13 @@ class Planning(Protocol):
 
 @dataclass(frozen=True)
 class _Consumed:
-    """What a step consumes: published files, and what the streams have served up to here."""
+    """What a step consumes: published files, what the streams have served up to here, and how far the network has come."""
 
     files: tuple[Entry, ...] = ()
     served: Mapping[str, StreamServed] = field(default_factory=dict)
+    matches: tuple[Entry, ...] = ()
+    """Files with matches that the network has found."""
+    network: NetworkPassed = field(default_factory=NetworkPassed.nothing)
 
 
 @dataclass(frozen=True)
@@ -99,6 +114,10 @@ class JoinAggOutcome:
     """How many physical joins it took."""
     switched: tuple[str, ...] = ()
     """The queries that have switched to another plan."""
+    matches: Opened = field(default_factory=lambda: Opened({}, {}, ()))
+    """What the network has found."""
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """By query, the time up to which it is evaluated."""
     written: Sequence[Entry] = ()
 
     @property
@@ -129,8 +148,10 @@ class JoinAggEngine:
         """What may still count, after the last commit; None before anything is read."""
         self._kept_panes: dict[Key, Panes] = {}
         """The same after the step under way."""
+        self._kept_matches: Mapping[str, Matches] = {}
         self._results: dict[str, QueryResult] | None = None
         """The last results of queries; None before anything is read."""
+        self._matches = HeldMatches(log)
         self._sets = SetMemory()
         """Aggregation sets after the last commit, to be updated by the next step."""
         self._lanes, self._in_lanes = lanes, lanes.settings.kernel == "lanes"
@@ -162,6 +183,7 @@ class JoinAggEngine:
             return False
         return all(
             (plan.early[query.id], plan.following.get(query.id)) == self._choices.plans(query)
+            and plan.matched.get(query.id, ()) == self._choices.matched(query)
             for query in queries
         )
 
@@ -184,6 +206,7 @@ class JoinAggEngine:
             {name: plan for name, (plan, _) in plans.items()},
             {name: following for name, (_, following) in plans.items() if following is not None},
             {query.id: known[query.id] for query in queries if query.id in known},
+            {query.id: slots for query in queries if (slots := self._choices.matched(query))},
         )
         self._log.put_plan(plan)
         return version
@@ -218,15 +241,33 @@ class JoinAggEngine:
         served = {name: StreamServed.decoded(body) for name, body in before.items()}
         finer = self._inputs(intent.plan_version).finer
         served_by = {name: provider.id for name, provider in finer.items()}
-        for step in consumed(intent, last, self._stream_log, PANES, LATE_ROWS):
+        streams = {name: at for name, at in intent.inputs.items() if name != NETWORK}
+        of_streams = replace(intent, inputs=streams)
+        for step in consumed(of_streams, last, self._stream_log, PANES, LATE_ROWS):
             served.setdefault(step.relation, StreamServed()).take(step.step, served_by)
             edition = step.edition(LATE_ROWS)
             rows_of = edition.names if edition else ()
             files += [statefiles.retained(e, step.relation, rows_of) for e in step.files]
-        for relation in intent.inputs:
+        for relation in streams:
             served.setdefault(relation, StreamServed())
-        self._consumed = _Consumed(tuple(files), served)
+        self._consumed = _Consumed(tuple(files), served, *self._of_network(intent, last))
         work.counted["rows"] = sum(entry["rows"] for entry in files)
+
+    def _of_network(
+        self, intent: Intent, last: Commit | None
+    ) -> tuple[tuple[Entry, ...], NetworkPassed]:
+        """The matches that the step consumes, and how far the network has come after them."""
+        passed = NetworkPassed.decoded(last.engine.get(NETWORK) if last else None)
+        before = self._log.aggregations(last.plan_version).query_by_id if last else {}
+        now = self._log.aggregations(intent.plan_version).query_by_id
+        passed = passed.resumed(now.keys() - before.keys())
+        files: list[Entry] = []
+        network = {name: at for name, at in intent.inputs.items() if name == NETWORK}
+        of_network = replace(intent, inputs=network)
+        for step in consumed(of_network, last, self._stream_log, PUBLISHED_MATCHES):
+            passed = passed.after(step.step)
+            files += consumed_matches(step.step["published"])
+        return tuple(files), passed
 
     def _inputs(self, plan_version: int) -> Inputs:
         """The inputs of a plan, as the step that is under way sees them."""
@@ -235,37 +276,25 @@ class JoinAggEngine:
             self._step_inputs = Inputs(plan, self._schemas(), self._choices.provider)
         return self._step_inputs
 
-    def _spans(self, plan: AggregationPlan, last: Commit | None) -> dict[str, tuple[int, int]]:
-        """By query, up to which time it was evaluated, and up to which one it is now: what all its own streams have reached."""
-        before, served = last.engine["streams"] if last else {}, self._consumed.served
-        marks: Mapping[str, int] | None = last.engine.get("marks") if last else {}
-        spans = {}
-        for query in plan.queries:
-            streams = streams_of(query)
-            reached = min(served.get(name, StreamServed()).watermark for name in streams)
-            if marks is None:  # a commit of before queries had marks of their own
-                since = int(last.engine["mark"]) if last else 0
-            else:
-                first = min(before[name]["watermark"] if name in before else 0 for name in streams)
-                since = marks.get(query.id, first)
-            spans[query.id] = since, max(since, reached)
-        return spans
-
-    def _marks(self, plan: AggregationPlan, last: Commit | None) -> dict[str, int]:
-        """By query, up to which time it is evaluated after the step."""
-        return {name: now for name, (_, now) in self._spans(plan, last).items()}
-
     def compute(
         self, work: StepWork, intent: Intent, last: Commit | None, sequence: int
     ) -> JoinAggOutcome:
         plan = self._log.aggregations(intent.plan_version)
         inputs = self._inputs(intent.plan_version)
         landmarks = self._landmarks(inputs, last)
+        served, network = self._consumed.served, self._consumed.network
+        spans = spans_of(plan, served, last)
         with work.timed("state"):
-            joins, panes, counts = self._joins(work, intent, last, inputs, landmarks)
+            opened = self._matches.opened(
+                plan.query_by_id, self._schemas(), last, self._consumed.matches
+            )
+            joins, panes, counts = self._joins(
+                work, intent, last, inputs, landmarks, spans, opened.matches
+            )
+        matched = complete_matches(inputs, network, spans, joins.has_late)
+        spans |= spans_with_matches(plan, matched, network, spans)
         earlier = self._known_results(last)
         ansi = intent.settings["ansi"].lower() == "true"
-        spans = self._spans(plan, last)
         evaluator = Evaluator(work.spark, joins, spans, ansi)
         gone = horizons_of(last), folded_until(last)
         known = last.engine["complete"] if last else {}
@@ -298,7 +327,8 @@ class JoinAggEngine:
                 complete[query.id] = min(known.get(query.id, shown_from), shown_from)
             else:
                 complete[query.id] = first
-            ready.append(Ready(query, early, uses, tuple(begins), first))
+            found_before = matched.get(query.id, ()) if uses is inputs.uses[query.id] else ()
+            ready.append(Ready(query, early, uses, tuple(begins), first, found_before))
         with work.timed("kernel"):
             found, failures, joined = evaluator.results(ready, before)
         results = {**before, **found}
@@ -310,8 +340,19 @@ class JoinAggEngine:
                 name = family(plan.query_by_id[query_id].output_types)
                 families.setdefault(name, []).extend(result.rows)
         instants = sum(result.instants for result in results.values())
+        marks = {name: now for name, (_, now) in spans.items()}
         return JoinAggOutcome(
-            families, panes, counts, results, complete, landmarks, instants, joined, tuple(switched)
+            families,
+            panes,
+            counts,
+            results,
+            complete,
+            landmarks,
+            instants,
+            joined,
+            tuple(switched),
+            opened,
+            marks,
         )
 
     def _joins(
@@ -321,6 +362,8 @@ class JoinAggEngine:
         last: Commit | None,
         inputs: Inputs,
         landmarks: Mapping[str, Mapping[str, int]],
+        spans: Mapping[str, Span],
+        matches: Mapping[str, Matches],
     ) -> tuple[Joins, dict[Key, Panes], dict[Key, int]]:
         """Where the step's joins run, what they hold in memory, and, if nothing, how much there is."""
         files = [*_files(last), *self._consumed.files]
@@ -328,7 +371,7 @@ class JoinAggEngine:
         self._rewrite = self._lane_joins = None
         if self._in_lanes:
             covered = self._coverage.known(files, inputs)
-            marks = self._marks(inputs.plan, last)
+            marks = {name: now for name, (_, now) in spans.items()}
             lanes = LaneJoins(self._lanes, work, self._log, intent, inputs, files, covered, marks)
             self._rewrite = partial(lanes.rewrite, landmarks)
             self._lane_joins = lanes
@@ -339,7 +382,8 @@ class JoinAggEngine:
         kept = KeptEntries(panes)
         counts = {key: len(held) for key, held in panes.items()}
         self._sets.drop()
-        return DriverJoins(kept, self._schemas(), tables, ansi, self._sets), panes, counts
+        joins = DriverJoins(kept, self._schemas(), tables, ansi, self._sets, matches)
+        return joins, panes, counts
 
     def _with_new(self, inputs: Inputs, last: Commit | None) -> dict[Key, Panes]:
         """All that may count in the step, by source."""
@@ -428,9 +472,14 @@ class JoinAggEngine:
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, last: Commit | None
     ) -> Retained:
         inputs = self._inputs(intent.plan_version)
-        marks = self._marks(inputs.plan, last)
+        marks = outcome.marks
         keeping = Keeping(self._log, work, inputs, marks, last, outcome, self._rewrite)
         kept = keeping.kept(self._consumed.files)
+        network = self._consumed.network
+        matches = self._matches.kept(
+            outcome.matches, marks, network.found_for, last, f"{work.name}-{work.attempt}"
+        )
+        self._kept_matches = matches.matches
         self._kept_panes = dict(kept.panes)
         served = self._consumed.served
         started = {
@@ -440,7 +489,8 @@ class JoinAggEngine:
         }
         section: dict[str, Any] = {
             "mark": intent.watermark,
-            "marks": marks,
+            "marks": dict(marks),
+            NETWORK: network.encoded(),
             "latest": None,
             "streams": {
                 name: stream.used({use.served_key for use in inputs}).encoded()
@@ -453,8 +503,11 @@ class JoinAggEngine:
             "started": started,
         }
         return Retained(
-            live={STATE: kept.state, RETAINED: kept.retained},
-            dead=kept.dead,
+            live={
+                STATE: (*kept.state, *matches.state),
+                RETAINED: (*kept.retained, *matches.retained),
+            },
+            dead=(*kept.dead, *matches.dead),
             section=section,
             late=last.late if last else {},
             metrics=self._metrics(work, inputs, outcome, kept, last),
@@ -494,6 +547,7 @@ class JoinAggEngine:
             "entry_bytes": sum(held.nbytes for held in panes.values())
             if panes or not self._in_lanes
             else sum(map(bytes_in_memory, (*kept.state, *kept.retained))),
+            "matches": {name: len(held) for name, held in self._kept_matches.items()},
             "where": self.where,
             "watermarks": watermarks,
             "waits_for": waits_for(
@@ -505,6 +559,7 @@ class JoinAggEngine:
         self, work: StepWork, intent: Intent, outcome: JoinAggOutcome, commit: Commit
     ) -> None:
         self._panes = None if self._in_lanes else self._kept_panes
+        self._matches.committed(self._kept_matches)
         self._sets.commit()
         self._results = {
             query: replace(result, rows=()) for query, result in outcome.results.items()
@@ -534,7 +589,7 @@ def _files(last: Commit | None) -> list[Entry]:
         if entry.get("source", ("panes", ""))[0] == "rows" and entry["source"][1][0] != "@":
             detail = "an earlier version of weft wrote it in another form"
             raise CheckpointError("DAMAGED", path=entry["name"], detail=detail)
-    return [entry for entry in entries if "result_of" not in entry]
+    return [entry for entry in entries if "result_of" not in entry and not of_matches(entry)]
 
 
 def _first(query: AggregationJoin, begins: Sequence[int]) -> int:

@@ -15,6 +15,7 @@ from weft.runtime.checkpoint.commits import RETAINED, STATE, Commit, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg import statefiles
 from weft.runtime.joinagg.inputs import Inputs
+from weft.runtime.joinagg.matches.held import of_matches
 from weft.runtime.joinagg.results import QueryResult
 from weft.runtime.joinagg.served import Key
 from weft.runtime.planning.versions import ALWAYS
@@ -82,9 +83,10 @@ class Keeping:
 
     def kept(self, consumed: Sequence[Entry]) -> Kept:
         live = self.last.live if self.last else {}
-        old_state = live.get(STATE, ())
+        old_state = [entry for entry in live.get(STATE, ()) if not of_matches(entry)]
         of_panes = [entry for entry in old_state if "source" in entry]
-        published = [*live.get(RETAINED, ()), *consumed]
+        before = [entry for entry in live.get(RETAINED, ()) if not of_matches(entry)]
+        published = [*before, *consumed]
         entries = statefiles.needed([*of_panes, *published], self.inputs, self.horizons)
         panes = {key: held.after(self.horizons[key]) for key, held in self.outcome.panes.items()}
         files = statefiles.StepFiles(self.log, f"{self.work.name}-{self.work.attempt}")

@@ -19,8 +19,12 @@ _TABLE_ROWS = 1000.0
 """Rows that a table is priced with."""
 
 
-def load_of(query: AggregationJoin, statistics: Callable[[str], StreamStatistics]) -> JoinLoad:
-    """The load of a query's inputs."""
+def load_of(
+    query: AggregationJoin,
+    statistics: Callable[[str], StreamStatistics],
+    matchable: frozenset[int] = frozenset(),
+) -> JoinLoad:
+    """The load of a query's inputs, of which the network may join some."""
     known = {
         entry.relation: statistics(entry.relation)
         for entry in query.inputs
@@ -28,7 +32,7 @@ def load_of(query: AggregationJoin, statistics: Callable[[str], StreamStatistics
     }
     inputs = tuple(_input(query, slot, known) for slot in range(len(query.inputs)))
     counts = sum(aggregate.slot is None for aggregate in query.aggregates)
-    return JoinLoad(inputs, _values(query, inputs, known), counts)
+    return JoinLoad(inputs, _values(query, inputs, known), counts, matchable)
 
 
 def _input(query: AggregationJoin, slot: int, known: dict[str, StreamStatistics]) -> InputLoad:

@@ -17,13 +17,14 @@ from pyspark.sql import functions as F
 from weft.algebra.joinagg.row_lifts import RowColumn, row_columns
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import Source
+from weft.algebra.network.query import BEFORE
 from weft.algebra.query import StreamSchema
 from weft.runtime.checkpoint.commits import Edition
 
 LATE_ROWS: Final = "late"
 """The name of the publication of rows."""
-TIME, BEFORE = "#time", "#before"
-"""Columns of published rows: the event time in microseconds, and the watermark before the step."""
+TIME: Final = "#time"
+"""The column of published rows that holds the event time in microseconds. That of the watermark before the step is BEFORE."""
 
 
 @dataclass(frozen=True)

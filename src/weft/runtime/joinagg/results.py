@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -105,19 +105,28 @@ class Evaluator:
         """None: no input had anything yet. `known` are the entries of inputs that several queries have."""
         query = one.query
         due = Due(*self.spans[query.id], query.step)
-        entries = []
-        for use, begin in zip(one.uses, one.begins, strict=True):
-            if use is None:
-                continue
-            name = (use.key, use.selection, use.window, query.step, begin)
-            if name not in known:
-                known[name] = self.joins.entries(use, begin)
-            entries.append(known[name])
+
+        def entries_of(slots: Iterable[int]) -> Iterator[Entries]:
+            for slot in slots:
+                use, begin = one.uses[slot], one.begins[slot]
+                if use is None:
+                    continue
+                name = (use.key, use.selection, use.window, query.step, begin)
+                if name not in known:
+                    known[name] = self.joins.entries(use, begin)
+                yield known[name]
+
+        every = range(len(one.uses))
         started = before.started
         if started is None:
-            started = first_filled(entries, due.now)
+            started = first_filled([*entries_of(every)], due.now)
         if started is None:
             return None
+        matched = self.joins.matched(one)
+        if matched is None:
+            entries = [*entries_of(every)]
+        else:
+            entries = [matched, *entries_of(slot for slot in every if slot not in one.matched)]
         instants = _instants(query, entries, due, max(one.first, started), before)
         return _Planned(one, before, started, instants)
 

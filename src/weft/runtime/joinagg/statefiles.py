@@ -15,6 +15,7 @@ import pyarrow as pa
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import Source
+from weft.algebra.network.query import BEFORE
 from weft.algebra.query import StreamSchema
 from weft.errors import CheckpointError
 from weft.kernel.columns.arrow import single
@@ -24,7 +25,7 @@ from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.inputs import Inputs
-from weft.runtime.joinagg.publication import BEFORE, TIME
+from weft.runtime.joinagg.publication import TIME
 from weft.runtime.joinagg.served import Key
 
 MOST_FILES = 48

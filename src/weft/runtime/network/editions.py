@@ -52,13 +52,17 @@ def forgotten(changes: Changes, oldest: int) -> Changes:
 def encoded(changes: Mapping[str, Changes]) -> dict[str, list[Any]]:
     """The JSON form, for a commit."""
     return {
-        relation: [[sequence, edition.last, list(edition.without)] for sequence, edition in steps]
+        relation: [
+            [sequence, edition.last, list(edition.without), list(edition.names)]
+            for sequence, edition in steps
+        ]
         for relation, steps in changes.items()
     }
 
 
 def decoded(body: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, Changes]:
+    """Earlier versions of weft wrote no names."""
     return {
-        relation: tuple((step[0], Edition(step[1], tuple(step[2]))) for step in steps)
+        relation: tuple((step[0], Edition(step[1], *map(tuple, step[2:]))) for step in steps)
         for relation, steps in body.items()
     }

@@ -38,6 +38,7 @@ from weft.runtime.network.lanes.computing import LaneComputing, Lanes, StepFiles
 from weft.runtime.network.lanes.layout import unexpired
 from weft.runtime.network.lanes.node_rows import BUCKETS
 from weft.runtime.network.outcome import NetworkOutcome
+from weft.runtime.network.passed import Passed
 from weft.runtime.network.planner import NetworkPlanner
 from weft.runtime.network.publication import NETWORK
 from weft.runtime.network.unseen import EVENTS, Unseen
@@ -55,12 +56,13 @@ _NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class _Consumed:
-    """What a step consumes: files, by relation the steps at which editions changed, and what the queries
-    over derived streams have not seen."""
+    """What a step consumes: files, by relation the steps at which editions changed, what the queries
+    over derived streams have not seen, and how far it has come in each stream."""
 
     published: tuple[Consumed, ...] = ()
     changes: Mapping[str, Changes] = field(default_factory=dict)
     unseen: Unseen = field(default_factory=lambda: Unseen({}))
+    passed: Passed = field(default_factory=Passed)
 
     @property
     def files(self) -> tuple[Published, ...]:
@@ -142,8 +144,10 @@ class NetworkEngine:
         changes = decoded(last.engine["editions"]) if last else {}
         plan = self._log.network(intent.plan_version)
         unseen = Unseen.of(plan, last.engine if last else {}, self._latest_events(last))
+        passed = Passed.of(last.engine if last else {})
         for consumed_step in consumed(intent, last, self._stream_log, NETWORK):
             step, relation = consumed_step.step, consumed_step.relation
+            passed.add(relation, step["watermark"], intent.watermark_before)
             if step["kind"] != "data":
                 continue
             edition = consumed_step.edition(NETWORK)
@@ -156,7 +160,7 @@ class NetworkEngine:
                 Consumed(Published(relation, sequence, entry), edition)
                 for entry in consumed_step.files
             ]
-        self._consumed = _Consumed(tuple(published), changes, unseen)
+        self._consumed = _Consumed(tuple(published), changes, unseen, passed)
         work.counted["rows"] = sum(one.file.entry["rows"] for one in published)
 
     def _latest_events(self, last: Commit | None) -> dict[str, int]:
@@ -275,7 +279,8 @@ class NetworkEngine:
     def retain(
         self, work: StepWork, intent: Intent, outcome: NetworkOutcome, last: Commit | None
     ) -> Retained:
-        compiled = self._compiled(self._log.network(intent.plan_version))
+        plan = self._log.network(intent.plan_version)
+        compiled = self._compiled(plan)
         files = HistoryFiles(self._log, work.name, work.attempt, compiled, intent.tables)
         before = last.live if last else {}
         consumed = [file.retained(intent.watermark_before) for file in self._consumed.files]
@@ -303,7 +308,8 @@ class NetworkEngine:
                 "latest": None,
                 BUCKETS: dict(outcome.layouts) if self._in_lanes else None,
                 SECTION: outcome.backfill.section(oldest),
-                **self._consumed.unseen.section(self._log.network(intent.plan_version)),
+                **self._consumed.unseen.section(plan),
+                **self._consumed.passed.section(self._consumed.unseen.of_members(plan)),
             },
             late=last.late if last else {},
             metrics=self._metrics(last, work, outcome, compiled, kept),

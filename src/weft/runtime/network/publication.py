@@ -14,17 +14,21 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from weft.algebra.joinagg.matches import is_matches
 from weft.algebra.network.bits import Bit, bits_of
 from weft.algebra.network.lookup import split_prefix
+from weft.algebra.network.query import BEFORE
 from weft.algebra.network.sets import NetworkQuery
 from weft.algebra.predicates import PredicateSet
-from weft.algebra.predicates.spark_sql import widened
+from weft.algebra.predicates.spark_sql import spark_sql, widened
 from weft.algebra.query import StreamSchema, quote
 from weft.runtime.checkpoint.commits import Edition
 
 NETWORK = "network"
 """The name of the publication for join queries."""
 
+_MOST_EXACT = 16
+"""So many selections of matches are tested as they are; in these only Spark can say which rows are on time, so widened ones would take all rows."""
 TIME = "#time"
 """The column of published rows that holds the event time in microseconds."""
 
@@ -36,6 +40,8 @@ class _Pass:
     condition: str
     columns: tuple[str, ...]
     bits: tuple[Bit, ...]
+    reads_watermark: bool = False
+    """Whether a condition reads the watermark before the step."""
 
 
 @dataclass
@@ -67,6 +73,8 @@ class NetworkPublication:
 
     def rows(self, rows: DataFrame, watermark_before: int, edition: Edition) -> DataFrame:
         native = self._native(edition)
+        if native.reads_watermark:
+            rows = rows.withColumn(BEFORE, F.lit(watermark_before).cast("bigint"))
         kept = rows if native.condition == "true" else rows.where(F.expr(native.condition))
         return kept.select(
             *(F.col(quote(name)) for name in native.columns),
@@ -84,17 +92,24 @@ class NetworkPublication:
         stream = self.source.name
         served = [query for query in queries if self._reads(query) and serves(edition, query.id)]
         sets: dict[PredicateSet, None] = {}
+        exact: dict[str, None] = {}
         columns: set[str] = set()
         bits: dict[str, Bit] = {}
         for query in served:
             columns |= query.columns_of(stream)
             bits |= {bit.name: bit for bit in bits_of(query, stream)}
             for predicates, slot in _occurrences(query, stream):
-                selection = _before_lookups(predicates.within({slot}))
-                sets[selection.moved({slot: 0})] = None
+                selection = _before_lookups(predicates.within({slot})).moved({slot: 0})
+                if is_matches(query.id) and len(exact) < _MOST_EXACT:
+                    exact[f"({spark_sql(selection)})"] = None
+                else:
+                    sets[selection] = None
         order = [column.name for column in self.source.fields]
-        condition = widened(tuple(sets)) if sets else "false"
-        return _Pass(condition, tuple(sorted(columns, key=order.index)), tuple(bits.values()))
+        conditions = [*([widened(tuple(sets))] if sets else []), *exact]
+        condition = "true" if "true" in conditions else " OR ".join(conditions) or "false"
+        by_watermark = any(is_matches(query.id) for query in served)
+        in_order = tuple(sorted(columns, key=order.index))
+        return _Pass(condition, in_order, tuple(bits.values()), by_watermark)
 
 
 def _occurrences(query: NetworkQuery, relation: str) -> Iterator[tuple[PredicateSet, int]]:
@@ -117,6 +132,8 @@ def _before_lookups(predicates: PredicateSet) -> PredicateSet:
 
 
 def serves(edition: Edition, query_id: str) -> bool:
-    """Whether a publication is for a query, too."""
+    """Whether a publication is for a query, too. The matches of aggregation joins come and go without a registration: they are named."""
+    if is_matches(query_id):
+        return query_id in edition.names
     change = int(query_id.rsplit("@", 1)[1])
     return change <= edition.last and query_id not in edition.without

@@ -54,13 +54,15 @@ class Unseen:
             if missed and relation in relations:
                 self.times[member][relation] = max_event
 
-    def section(self, plan: NetworkPlan) -> dict[str, Any]:
-        """For the commit of a step with a plan, which may have lost members meanwhile."""
+    def of_members(self, plan: NetworkPlan) -> Unseen:
+        """After a step with a plan, which may have lost members meanwhile."""
         kept = members_of(plan)
-        return {
-            EVENTS: dict(self.events),
-            UNSEEN: {member: times for member, times in self.times.items() if member in kept},
-        }
+        times = {member: times for member, times in self.times.items() if member in kept}
+        return Unseen(kept, self.events, times)
+
+    def section(self, plan: NetworkPlan) -> dict[str, Any]:
+        """For the commit of a step with a plan."""
+        return {EVENTS: dict(self.events), UNSEEN: self.of_members(plan).times}
 
 
 def members_of(plan: NetworkPlan) -> dict[str, Sequence[str]]:

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from weft.algebra.joinagg.query import AggregationJoin
+from weft.algebra.joinagg.sources import LATE
 from weft.algebra.predicates import LiteralPredicate
 from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.panes import Panes
@@ -36,6 +37,8 @@ class Ready:
     uses: tuple[Use | None, ...]
     begins: tuple[int, ...]
     first: int
+    matched: tuple[int, ...] = ()
+    """The inputs that the network has joined."""
 
     @property
     def selections(self) -> Selections:
@@ -52,7 +55,8 @@ class Ready:
                 self.query.inputs, self.early, self.uses, self.begins, strict=True
             )
         ]
-        return (self.query.step, _keys(_ByPredicates(self.query)), *inputs)
+        alone = self.query.id if self.matched else None
+        return (self.query.step, _keys(_ByPredicates(self.query)), alone, *inputs)
 
 
 class _ByPredicates:
@@ -96,9 +100,21 @@ class Kept:
             panes = narrowed(panes, uses)
         return panes.entries(first.window, first.query.step)
 
+    def marked(self, use: Use, begin: int) -> Entries:
+        """The rows of one late input, with the mark of late ones."""
+        panes = narrowed(self.rows(use, begin), [use], [LATE])
+        return panes.entries(use.window, use.query.step)
 
-def narrowed(panes: Panes, uses: Sequence[Use]) -> Panes:
-    """The rows that any of several inputs selects, with the attributes and partials of these."""
+    def has_late(self, use: Use) -> bool | None:
+        """Whether any row that is kept for a late input came late; None: it is not known of all of them."""
+        flags = self.panes[use.key].kept.columns[LATE]
+        if flags.valid is not None and not flags.valid.all():
+            return None
+        return bool(truth(flags).any())
+
+
+def narrowed(panes: Panes, uses: Sequence[Use], marks: Sequence[str] = ()) -> Panes:
+    """The rows that any of several inputs selects, with the attributes and partials of these, and some marks."""
     selections = {use.selection for use in uses}
     if None not in selections:
         chosen = np.zeros(len(panes), bool)
@@ -107,7 +123,7 @@ def narrowed(panes: Panes, uses: Sequence[Use]) -> Panes:
             chosen |= truth(panes.kept.columns[name])
         if not chosen.all():
             panes = replace(panes, kept=panes.kept.take(np.flatnonzero(chosen)))
-    names = {attribute.name for use in uses for attribute in use.source.attributes}
+    names = {attribute.name for use in uses for attribute in use.source.attributes} | {*marks}
     if len(selections) > 1:
         names |= {name for name in selections if name is not None}
     partials = {p.name for use in uses for p in use.source.partials(use.stream)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from weft.kernel.columns.operations import Array
 from weft.kernel.failure import QueryFailure
 from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.groups.lowering import Lifted
+from weft.kernel.joinagg.matched import Matches, evaluated_in_parts, no_matches, parts_of
 from weft.kernel.joinagg.panes import of_table
 from weft.kernel.joinagg.together import Contained, Member, Remembered, Side, evaluated_together
 from weft.kernel.joinagg.updating import SetMemory, UpdatedSet
@@ -98,26 +99,29 @@ def sides_of(
     group: Sequence[Ready], held: Holding, tables: Mapping[str, pa.Table], known: Sides
 ) -> list[Contained]:
     """The inputs of a physical join. `known` are those of other joins over the same entries."""
+    return [_side_of(group, slot, held, tables, known) for slot in range(len(group[0].uses))]
+
+
+def _side_of(
+    group: Sequence[Ready],
+    slot: int,
+    held: Holding,
+    tables: Mapping[str, pa.Table],
+    known: Sides,
+) -> Contained:
     lead = group[0]
-    sides: list[Contained] = []
-    for slot, use in enumerate(lead.uses):
-        source = source_of(lead.query, slot)
-        if use is not None and use.early:
-            sides.append(known.early(use, lead.begins[slot], held))
-            continue
-        if use is not None:
-            uses = [used for one in group if (used := one.uses[slot]) is not None]
-            entries = held.of(uses, lead.begins[slot])
-            partials = tuple(
-                {p.name: p for u in uses for p in u.source.partials(u.stream)}.values()
-            )
-            sides.append(Side(entries, False, partials))
-            continue
-        aggregates = (a for one in group for a in source_of(one.query, slot).aggregates)
-        source = replace(source, aggregates=tuple(dict.fromkeys(aggregates)))
-        entries = of_table(tables[source.relation], row_columns(source, None), source)
-        sides.append(Side(entries, lead.early[slot], source.partials(None), always=True))
-    return sides
+    use = lead.uses[slot]
+    if use is not None and use.early:
+        return known.early(use, lead.begins[slot], held)
+    if use is not None:
+        uses = [used for one in group if (used := one.uses[slot]) is not None]
+        entries = held.of(uses, lead.begins[slot])
+        partials = tuple({p.name: p for u in uses for p in u.source.partials(u.stream)}.values())
+        return Side(entries, False, partials)
+    aggregates = (a for one in group for a in source_of(one.query, slot).aggregates)
+    source = replace(source_of(lead.query, slot), aggregates=tuple(dict.fromkeys(aggregates)))
+    entries = of_table(tables[source.relation], row_columns(source, None), source)
+    return Side(entries, lead.early[slot], source.partials(None), always=True)
 
 
 Results = Iterator[tuple[Group, Array, list[pa.Table | QueryFailure]]]
@@ -129,6 +133,14 @@ class Joins(Protocol):
 
     def entries(self, use: Use, begin: int) -> Entries:
         """The entries of one input: at least which instants they count at."""
+        ...
+
+    def matched(self, one: Ready) -> Entries | None:
+        """Instead of the entries of inputs that the network has joined; None: their own are needed."""
+        ...
+
+    def has_late(self, use: Use) -> bool | None:
+        """Whether late rows are kept for an input; None: it is not known which are late."""
         ...
 
     def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
@@ -150,9 +162,25 @@ class DriverJoins:
     ansi: bool
     sets: SetMemory | None = None
     """The aggregation sets of earlier steps."""
+    matches: Mapping[str, Matches] = field(default_factory=dict)
+    """By query, the matches that the network has found for it."""
 
     def entries(self, use: Use, begin: int) -> Entries:
         return self.kept.of([use], begin)
+
+    def matched(self, one: Ready) -> Entries | None:
+        """When a query's matched inputs have joined entries, as far as the network has found them all: no row of them is late."""
+        uses = [one.uses[slot] for slot in one.matched]
+        if not one.matched or any(use is not None and self.kept.has_late(use) for use in uses):
+            return None
+        return self._matches(one).entries[one.matched[0]]
+
+    def has_late(self, use: Use) -> bool | None:
+        return self.kept.has_late(use)
+
+    def _matches(self, one: Ready) -> Matches:
+        found = self.matches.get(one.query.id)
+        return no_matches(one.query, one.matched, self.schemas) if found is None else found
 
     def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
         return joined_together(ready, self.kept)
@@ -160,7 +188,37 @@ class DriverJoins:
     def results(self, groups: Sequence[Group]) -> Results:
         known = Sides(self.sets)
         for group in groups:
+            if group.ready[0].matched:
+                yield from self._of_matches(group, known)
+                continue
             sides = sides_of(group.ready, self.kept, self.tables, known)
             for chunk in group.chunks:
                 members = group.members(chunk, self.schemas)
                 yield group, chunk, evaluated_together(members, sides, chunk, ansi=self.ansi)
+
+    def _of_matches(self, group: Group, known: Sides) -> Results:
+        """A query whose late inputs the network has joined."""
+        (one,) = group.ready
+        others = {
+            slot: _side_of(group.ready, slot, self.kept, self.tables, known)
+            for slot in range(len(one.uses))
+            if slot not in one.matched
+        }
+        uses = [use for slot in one.matched if (use := one.uses[slot]) is not None]
+        partials = {use.slot: use.source.partials(use.stream) for use in uses}
+        matches = {
+            slot: Side(entries, False, partials[slot])
+            for slot, entries in self._matches(one).entries.items()
+        }
+        rows: dict[int, Side] = {}
+        if any(self.kept.has_late(use) for use in uses):
+            rows = {
+                use.slot: Side(
+                    self.kept.marked(use, one.begins[use.slot]), False, partials[use.slot]
+                )
+                for use in uses
+            }
+        parts = parts_of(others, matches, rows)
+        for chunk in group.chunks:
+            members = group.members(chunk, self.schemas)
+            yield group, chunk, evaluated_in_parts(members, parts, chunk, ansi=self.ansi)

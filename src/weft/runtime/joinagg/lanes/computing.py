@@ -98,6 +98,13 @@ class LaneJoins:
     def entries(self, use: Use, begin: int) -> Entries:
         return self._covered.entries(use, begin)
 
+    def matched(self, one: Ready) -> Entries | None:
+        """Tasks join all inputs at instants."""
+        return None
+
+    def has_late(self, use: Use) -> bool | None:
+        return None
+
     def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
         return joined_together(ready, None)
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sets import PANES
 from weft.algebra.joinagg.sources import Source
+from weft.algebra.network.query import BEFORE
 from weft.kernel.columns.arrow import single
 from weft.kernel.columns.operations import Array
 from weft.kernel.joinagg.entries import Entries
@@ -23,7 +24,7 @@ from weft.kernel.joinagg.served_panes import selected
 from weft.runtime.checkpoint.commits import Entry
 from weft.runtime.checkpoint.storage import Storage
 from weft.runtime.joinagg.inputs import Inputs, Use
-from weft.runtime.joinagg.publication import BEFORE, TIME
+from weft.runtime.joinagg.publication import TIME
 from weft.runtime.joinagg.served import Key
 from weft.runtime.joinagg.statefiles import holds, read, read_panes, rows_by_set
 

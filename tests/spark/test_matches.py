@@ -1,0 +1,143 @@
+"""Late inputs that the query network joins, end to end: one physical join for join queries and aggregation joins, the same rows as joined at instants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.test_aggregation_joins import (
+    CHANNELS,
+    DEAR,
+    at,
+    opened,
+    oracle,
+    put,
+    rows_of,
+    write,
+)
+from tests.support import seeds
+
+import weft
+from weft.kernel.network import program
+from weft.runtime.checkpoint.log import StreamLog
+from weft.runtime.checkpoint.storage import Storage
+from weft.runtime.network.engine import LOG
+
+PAIRS = """SELECT a.auctionID, a.ts AS opened, b.ts AS bid FROM Auction a JOIN Bid b ON a.auctionID = b.auctionID
+    AND b.ts BETWEEN a.ts - INTERVAL 30 SECONDS AND a.ts + INTERVAL 40 SECONDS"""
+BY_CHANNEL = """SELECT B.channel, COUNT(*), SUM(A.sellerID) FROM Auction A, Bid B
+    WHERE A.auctionID = B.auctionID GROUP BY B.channel"""
+DEAR_BIDS = """SELECT COUNT(*) AS n, SUM(B.bidPrice) FROM Auction A, Bid B
+    WHERE A.auctionID = B.auctionID AND B.bidPrice > 4"""
+WINDOWS = {
+    "Auction": "ts >= {at} - 40 AND ts < {at}",
+    "Bid": "ts >= {at} - 30 AND ts < {at}",
+}
+REACHED = range(10, 91, 10)
+
+
+def test_one_physical_join_finds_pairs_and_matches(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path, [0, 1, 2])
+    with opened(spark, tmp_path, "none", "auto", "network") as w:
+        w.register("pairs", PAIRS)
+        w.register("channels", CHANNELS)
+        w.register("dear", DEAR)
+        w.start(availableNow=True).awaitTermination()
+        assert [handle.status for handle in w.queries] == ["active"] * 3
+        explained = " ".join(str(w.explain()).split())
+        channels, dear, pairs = (rows_of(w, name) for name in ("channels", "dear", "pairs"))
+    log = StreamLog(Storage(str(tmp_path / "checkpoint")), LOG)
+    last = log.last()
+    assert last is not None
+    plan = log.network(last.plan_version)
+    assert [query.shown_name for query in plan.queries] == [
+        "pairs",
+        "matches of channels",
+        "matches of dear",
+    ]
+    joins = [node for node in program(plan).nodes if node.join is not None]
+    assert len(joins) == 1
+    assert "A and B by the query network, each match once" in explained
+    assert "in one physical join with matches of dear, pairs" in explained
+    assert Counter(channels) == oracle(BY_CHANNEL, REACHED, WINDOWS)
+    assert Counter(dear) == oracle(DEAR_BIDS, REACHED, WINDOWS)
+    assert len(pairs) > 3
+
+
+def test_where_a_step_has_too_many_matches_they_are_found_at_instants(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    put(tmp_path, [0, 1, 2])
+    late = {"early": "none", "late_joins": "network", "most_matches": 1}
+    with weft.Weft(spark, tmp_path / "checkpoint", **late) as w:
+        for name, folder, columns in (
+            ("Auction", "auctions", "ts timestamp, auctionID bigint, sellerID bigint"),
+            ("Bid", "bids", "ts timestamp, auctionID bigint, bidPrice int, channel string"),
+        ):
+            reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+            frame = reader.parquet(str(tmp_path / folder))
+            w.add_stream(name, frame, time="ts", watermark="0 seconds")
+        channels = w.register("channels", CHANNELS)
+        w.start(availableNow=True).awaitTermination()
+        assert channels.status == "active", channels.detail
+        explained = " ".join(str(w.explain()).split())
+        shown = rows_of(w, "channels")
+    assert "since the query network could not join them: [JOIN_TOO_LARGE]" in explained
+    assert Counter(shown) == oracle(BY_CHANNEL, REACHED, WINDOWS)
+
+
+def drawn_rows(run: int, chance: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """A micro-batch of either stream: a minute of rows, some of which come much too late."""
+
+    def seconds() -> float:
+        late = chance.random() < 0.15
+        return float(60 * run + chance.randrange(-50 if late else 0, 60))
+
+    key = [1, 2, 3, None]
+    count = chance.randrange(8, 16)
+    auctions = [(seconds(), chance.choice(key), chance.choice([7, 8])) for _ in range(count)]
+    channels = ["web", "app", None]
+    bids = [
+        (seconds(), chance.choice(key), chance.randrange(1, 9), chance.choice(channels))
+        for _ in range(count)
+    ]
+    return auctions, bids
+
+
+@pytest.mark.parametrize("changes", seeds.some(__name__, [False, True], 1))
+def test_restarts_and_queries_that_come_later_give_the_same_rows_either_way(
+    spark: SparkSession, tmp_path: Path, changes: bool
+) -> None:
+    """One query from the beginning, one from the second run on, one dropped; the network runs without a join query beside it."""
+    chance = seeds.chance_for(f"{__name__} random")
+    batches = [drawn_rows(run, chance) for run in range(5)]
+    emit = {"emit": "changes"} if changes else {}
+    shown: dict[str, dict[str, Counter[Any]]] = {}
+    for way in ("network", "instants"):
+        root = tmp_path / way
+        shown[way] = {}
+        number = 0
+        for run, count in enumerate((2, 2, 1)):
+            for auctions, bids in batches[number : number + count]:
+                write(root / "auctions", number, auctions, ["ts", "auctionID", "sellerID"])
+                write(root / "bids", number, bids, ["ts", "auctionID", "bidPrice", "channel"])
+                number += 1
+            with opened(spark, root, "none", "auto", way) as w:
+                if run < 2:
+                    w.register("dropped", DEAR)
+                else:
+                    w.drop("dropped")
+                w.register("channels", CHANNELS, **emit)
+                if run:
+                    w.register("dear", DEAR.replace("> 4", "> 2"))
+                w.start(availableNow=True).awaitTermination()
+                assert {handle.status for handle in w.queries} == {"active"}
+                for name in ("channels", "dear", "dropped"):
+                    if any(handle.name == name for handle in w.queries):
+                        shown[way][name] = Counter(rows_of(w, name))
+    assert shown["network"] == shown["instants"]
+    assert all(len(rows) > 3 for rows in shown["network"].values())
+    assert max(row[0] for row in shown["network"]["channels"]) > at(200)
