@@ -263,6 +263,19 @@ def test_a_result_waits_for_the_network_where_it_finds_the_matches(tmp_path: Pat
     assert run.by_instant(QUERY) == wanted != {}
 
 
+def test_matches_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the network joins or not: what is joined at an instant, on average."""
+    monkeypatch.setattr(engines, "_RECONSIDERED_EVERY", 1)
+    counted = []
+    for place, matched in enumerate((True, False)):
+        run = run_matched(tmp_path / str(place), [(QUERY, (False, False))], {})
+        run.late_joins = run.late_joins if matched else {}
+        for action in batches(ROWS, [("s0", [], 30), ("s1", [], 30)], MARKS):
+            play(run, action)
+        counted.append(run.joined[QUERY.id])
+    assert counted == [2, 2], "two rows of s0 with one of s1, at the instant 30"
+
+
 def test_only_matches_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without late rows nobody asks for the rows of matched inputs; with the setting off, rows are joined."""
     asked: list[object] = []

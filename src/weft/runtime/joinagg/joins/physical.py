@@ -19,7 +19,14 @@ from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.groups.lowering import Lifted
 from weft.kernel.joinagg.matched import Matches, evaluated_in_parts, no_matches, parts_of
 from weft.kernel.joinagg.panes import of_table
-from weft.kernel.joinagg.together import Contained, Member, Remembered, Side, evaluated_together
+from weft.kernel.joinagg.together import (
+    Contained,
+    Member,
+    Remembered,
+    Side,
+    Tally,
+    evaluated_together,
+)
 from weft.kernel.joinagg.updating import SetMemory, UpdatedSet
 from weft.runtime.joinagg.inputs import Use, is_updated
 from weft.runtime.joinagg.joins.joining import Kept, Ready, joined_together
@@ -41,7 +48,9 @@ class Group:
         of_all = np.unique(np.concatenate(self.shown))
         return [of_all[i : i + _AT_ONCE] for i in range(0, len(of_all), _AT_ONCE)]
 
-    def members(self, chunk: Array, schemas: Mapping[str, StreamSchema]) -> list[Member]:
+    def members(
+        self, chunk: Array, schemas: Mapping[str, StreamSchema], tally: Tally | None = None
+    ) -> list[Member]:
         """The queries at some instants."""
         selections = zip(*(one.selections for one in self.ready), strict=True)
         mixed = [slot for slot, names in enumerate(selections) if len(set(names)) > 1]
@@ -50,7 +59,7 @@ class Group:
             first, beyond = np.searchsorted(instants, [chunk[0], chunk[-1] + 1])
             own = {slot: name for slot in mixed if (name := one.selections[slot]) is not None}
             lifts = lifted(one.query, schemas)
-            members.append(Member(one.query, lifts, own, instants[first:beyond]))
+            members.append(Member(one.query, lifts, own, instants[first:beyond], tally))
         return members
 
 
@@ -143,6 +152,10 @@ class Joins(Protocol):
         """Whether late rows are kept for an input; None: it is not known which are late."""
         ...
 
+    def joined(self, query_id: str) -> int | None:
+        """How many entries a query has joined so far, at all instants together; None: it is not counted."""
+        ...
+
     def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
         """The queries in groups that join together."""
         ...
@@ -164,6 +177,7 @@ class DriverJoins:
     """The aggregation sets of earlier steps."""
     matches: Mapping[str, Matches] = field(default_factory=dict)
     """By query, the matches that the network has found for it."""
+    tally: Tally = field(default_factory=Tally)
 
     def entries(self, use: Use, begin: int) -> Entries:
         return self.kept.of([use], begin)
@@ -177,6 +191,9 @@ class DriverJoins:
 
     def has_late(self, use: Use) -> bool | None:
         return self.kept.has_late(use)
+
+    def joined(self, query_id: str) -> int | None:
+        return self.tally.of(query_id)
 
     def _matches(self, one: Ready) -> Matches:
         found = self.matches.get(one.query.id)
@@ -193,7 +210,7 @@ class DriverJoins:
                 continue
             sides = sides_of(group.ready, self.kept, self.tables, known)
             for chunk in group.chunks:
-                members = group.members(chunk, self.schemas)
+                members = group.members(chunk, self.schemas, self.tally)
                 yield group, chunk, evaluated_together(members, sides, chunk, ansi=self.ansi)
 
     def _of_matches(self, group: Group, known: Sides) -> Results:
@@ -220,5 +237,5 @@ class DriverJoins:
             }
         parts = parts_of(others, matches, rows)
         for chunk in group.chunks:
-            members = group.members(chunk, self.schemas)
+            members = group.members(chunk, self.schemas, self.tally)
             yield group, chunk, evaluated_in_parts(members, parts, chunk, ansi=self.ansi)
