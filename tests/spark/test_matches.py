@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,11 @@ def test_where_a_step_has_too_many_matches_they_are_found_at_instants(
     assert Counter(shown) == oracle(BY_CHANNEL, REACHED, WINDOWS)
 
 
+THREE = """SELECT B.channel, COUNT(*) AS n, SUM(C.bidPrice) AS prices
+    FROM Auction A [WINDOW 40 SECONDS], Bid B [WINDOW 30 SECONDS], Bid C [WINDOW 30 SECONDS]
+    WHERE A.auctionID = B.auctionID AND A.auctionID = C.auctionID GROUP BY B.channel EVERY 10 SECONDS"""
+
+
 def drawn_rows(run: int, chance: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """A micro-batch of either stream: a minute of rows, some of which come much too late."""
 
@@ -141,3 +147,32 @@ def test_restarts_and_queries_that_come_later_give_the_same_rows_either_way(
     assert shown["network"] == shown["instants"]
     assert all(len(rows) > 3 for rows in shown["network"].values())
     assert max(row[0] for row in shown["network"]["channels"]) > at(200)
+
+
+def test_a_query_that_switches_to_another_plan_has_other_inputs_matched(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The network leaves the matches of three inputs, and finds those of two."""
+    chance = seeds.chance_for(f"{__name__} switching")
+    batches = [drawn_rows(run, chance) for run in range(6)]
+    shown: dict[str, Counter[Any]] = {}
+    for way in ("network", "instants"):
+        root = tmp_path / way
+        choices = root / "checkpoint" / "streams" / "@aggjoin" / "choices.json"
+        for run in range(3):
+            for number in (2 * run, 2 * run + 1):
+                auctions, bids = batches[number]
+                write(root / "auctions", number, auctions, ["ts", "auctionID", "sellerID"])
+                write(root / "bids", number, bids, ["ts", "auctionID", "bidPrice", "channel"])
+            if run == 1:
+                (name,) = json.loads(choices.read_text())
+                choices.write_text(json.dumps({name: [[False] * 3, [False, False, True]]}))
+            with opened(spark, root, "none", "auto", way) as w:
+                three = w.register("three", THREE)
+                w.start(availableNow=True).awaitTermination()
+                assert three.status == "active", three.detail
+                explained = " ".join(str(w.explain()).split())
+                shown[way] = Counter(rows_of(w, "three"))
+        assert ("joined A and B by the query network" in explained) == (way == "network")
+    assert shown["network"] == shown["instants"]
+    assert len(shown["network"]) > 3

@@ -73,13 +73,18 @@ def _matched(
         return MatchedView(refused=late_join.refused)
     if not late_join.slots:
         return None
-    held = metrics["matches"].get(query.id, 0) if "matches" in metrics else None
-    return MatchedView(late_join.slots, "", held, _joined_with(query.id, network))
+    held = (
+        metrics["matches"].get(matches_id(query.id, late_join.slots), 0)
+        if "matches" in metrics
+        else None
+    )
+    return MatchedView(
+        late_join.slots, "", held, _joined_with(matches_id(query.id, late_join.slots), network)
+    )
 
 
-def _joined_with(query_id: str, network: NetworkPlan | None) -> tuple[str, ...]:
+def _joined_with(matches: str, network: NetworkPlan | None) -> tuple[str, ...]:
     """The other queries of the network that are fed by a physical join which finds matches of an aggregation join."""
-    matches = matches_id(query_id)
     if network is None or matches not in network.query_by_id:
         return ()
     compiled = program(network)

@@ -114,7 +114,7 @@ class JoinAggOutcome:
     """How many physical joins it took."""
     switched: tuple[str, ...] = ()
     """The queries that have switched to another plan."""
-    matches: Opened = field(default_factory=lambda: Opened({}, ()))
+    matches: Opened = field(default_factory=Opened)
     """What the network has found."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """By query, the time up to which it is evaluated."""
@@ -258,8 +258,8 @@ class JoinAggEngine:
     ) -> tuple[tuple[Entry, ...], NetworkPassed]:
         """The matches that the step consumes, and how far the network has come after them."""
         passed = NetworkPassed.decoded(last.engine.get(NETWORK) if last else None)
-        before = self._log.aggregations(last.plan_version).query_by_id if last else {}
-        now = self._log.aggregations(intent.plan_version).query_by_id
+        before = self._log.aggregations(last.plan_version).query_by_matches if last else {}
+        now = self._log.aggregations(intent.plan_version).query_by_matches
         passed = passed.resumed(now.keys() - before.keys())
         files: list[Entry] = []
         network = {name: at for name, at in intent.inputs.items() if name == NETWORK}
@@ -286,7 +286,7 @@ class JoinAggEngine:
         spans = spans_of(plan, served, last)
         with work.timed("state"):
             opened = self._matches.opened(
-                plan.query_by_id, self._schemas(), last, self._consumed.matches
+                plan.query_by_matches, self._schemas(), last, self._consumed.matches
             )
             joins, panes, counts = self._joins(
                 work, intent, last, inputs, landmarks, spans, opened.matches
@@ -477,7 +477,7 @@ class JoinAggEngine:
         kept = keeping.kept(self._consumed.files)
         network = self._consumed.network
         matches = self._matches.kept(
-            outcome.matches, marks, network.found_for, last, f"{work.name}-{work.attempt}"
+            outcome.matches, marks, network.unseen, last, f"{work.name}-{work.attempt}"
         )
         self._kept_matches = matches.matches
         self._kept_panes = dict(kept.panes)
