@@ -100,27 +100,40 @@ def matches_of(
     table: pa.Table, query: AggregationJoin, streams: Mapping[str, StreamSchema]
 ) -> Matches:
     """The matches in a file. Those that never count at an instant are left out."""
+    first, last = _instants_in(table, query)
+    counting = np.flatnonzero(first <= last)
     made: dict[int, Entries] = {}
     for slot in slots_in(table.column_names):
-        entry, source = query.inputs[slot], source_of(query, slot)
-        stream, beginning = streams[entry.relation], f"{slot}/"
+        source, beginning = source_of(query, slot), f"{slot}/"
+        stream = streams[query.inputs[slot].relation]
         own = {
             name.removeprefix(beginning): values
             for name, values in zip(table.column_names, table.columns, strict=True)
             if name.startswith(beginning)
         }
-        times = single(own[TIME]).cast(pa.int64()).to_numpy()
-        ends = (times // source.pane + 1) * source.pane
-        assert entry.window is not None
-        first, last = instants_of(entry.window, ends, query.step)
         names, partials = row_columns(source, stream), source.partials(stream)
         kept = row_entries(pa.table(own), names, source, partials)
-        made[slot] = replace(kept, first=first, last=last)
-    first = np.maximum.reduce([entries.first for entries in made.values()])
-    last = np.minimum.reduce([entries.last for entries in made.values()])
-    counting = np.flatnonzero(first <= last)
-    both = {slot: replace(one, first=first, last=last) for slot, one in made.items()}
-    return Matches({slot: one.take(counting) for slot, one in both.items()})
+        made[slot] = replace(kept, first=first, last=last).take(counting)
+    return Matches(made)
+
+
+def counting_after(mark: int, table: pa.Table, query: AggregationJoin) -> pa.Table:
+    """The matches in a file that count after a time."""
+    first, last = _instants_in(table, query)
+    return table.filter(pa.array((first <= last) & (last > mark)))
+
+
+def _instants_in(table: pa.Table, query: AggregationJoin) -> tuple[Array, Array]:
+    """The first and the last instant of each match in a file; the first is after the last if it never counts."""
+    spans: list[tuple[Array, Array]] = []
+    for slot in slots_in(table.column_names):
+        window, source = query.inputs[slot].window, source_of(query, slot)
+        assert window is not None
+        times = single(table.column(f"{slot}/{TIME}")).cast(pa.int64()).to_numpy()
+        ends = (times // source.pane + 1) * source.pane
+        spans.append(instants_of(window, ends, query.step))
+    firsts, lasts = zip(*spans, strict=True)
+    return np.maximum.reduce(firsts), np.minimum.reduce(lasts)
 
 
 def no_matches(

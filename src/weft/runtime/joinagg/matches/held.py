@@ -15,7 +15,7 @@ import pyarrow as pa
 from weft.algebra.joinagg.matches import PUBLISHED_MATCHES
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.query import StreamSchema
-from weft.kernel.joinagg.matched import Matches, matches_of
+from weft.kernel.joinagg.matched import Matches, counting_after, matches_of
 from weft.runtime.checkpoint.commits import RETAINED, STATE, Commit, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg.statefiles import MOST_FILES, read
@@ -128,7 +128,7 @@ class HeldMatches:
         for number, (name, of_query) in enumerate(by_query.items()):
             if len(of_query) > MOST_FILES:
                 target = f"{folder}/matches-{number}"
-                of_query = [self._written_anew(name, of_query, target)]
+                of_query = [self._written_anew(opened, name, of_query, mark_of[name], target)]
             kept += of_query
         names = {entry["name"] for entry in kept}
         state = last.live.get(STATE, ()) if last is not None else ()
@@ -143,9 +143,12 @@ class HeldMatches:
             },
         )
 
-    def _written_anew(self, name: str, files: Sequence[Entry], target: str) -> Entry:
-        """One file in place of several."""
-        tables = [read(self._log.storage, entry) for entry in files]
+    def _written_anew(
+        self, opened: Opened, name: str, files: Sequence[Entry], mark: int, target: str
+    ) -> Entry:
+        """One file in place of several, with the matches that count after a time."""
+        query = opened.queries[name]
+        tables = [counting_after(mark, read(self._log.storage, entry), query) for entry in files]
         path = f"{self._log.folder('state')}/{target}.parquet"
         written = self._log.storage.write_table(path, pa.concat_tables(tables))
         until = int(np.max([entry["until"] for entry in files]))
