@@ -200,6 +200,15 @@ def test_a_choice_stays_after_a_restart_and_is_made_anew_for_another_plan(tmp_pa
     assert choices(tmp_path, **RARE).matched(query) == ()
 
 
+def test_a_setting_goes_before_the_choice_of_an_earlier_run(tmp_path: Path) -> None:
+    query = joined(HOUR, HOUR)
+    assert choices(tmp_path, {}, "none", late_joins="network").matched(query) == (0, 1)
+    off = choices(tmp_path, {}, "none", late_joins="instants")
+    assert off.late_join(query).slots == () == off.matched(query)
+    assert choices(tmp_path, {}, "none").matched(query) == (), "and what it chose is kept"
+    assert choices(tmp_path, {}, "none", late_joins="network").matched(query) == (0, 1)
+
+
 def test_what_the_network_refuses_is_joined_at_instants_for_ever(tmp_path: Path) -> None:
     query = joined(HOUR, HOUR)
     plans = choices(tmp_path, {}, "none", late_joins="network")

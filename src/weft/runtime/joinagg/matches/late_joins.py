@@ -53,7 +53,7 @@ class LateJoins:
         """The choice for a query with a plan. Unless `fixed`, nothing is chosen for good."""
         with self._lock:
             known = self._read().get(query.id)
-            if known is not None and (known.plan == plan or known.refused):
+            if known is not None and (known.refused or self._still_right(known, plan)):
                 return known
             chosen = LateJoin(plan, self._chosen(query, plan))
             if fixed:
@@ -80,6 +80,10 @@ class LateJoins:
         with self._lock:
             self._put(query.id, LateJoin(plan, wanted))
         return True
+
+    def _still_right(self, known: LateJoin, plan: Plan) -> bool:
+        """A choice is for one plan. That of an earlier run gives way to a setting."""
+        return known.plan == plan and not (self._setting == "instants" and known.slots)
 
     def _chosen(self, query: AggregationJoin, plan: Plan) -> tuple[int, ...]:
         possible = () if self._setting == "instants" else matching_slots(query, plan)
