@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from tests.spark.test_aggregation_joins import (
     CHANNELS,
     DEAR,
+    WEB,
     at,
     opened,
     oracle,
@@ -176,3 +177,21 @@ def test_a_query_that_switches_to_another_plan_has_other_inputs_matched(
         assert ("joined A and B by the query network" in explained) == (way == "network")
     assert shown["network"] == shown["instants"]
     assert len(shown["network"]) > 3
+
+
+def test_rows_that_came_before_a_query_have_nothing_of_what_it_computes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Tasks write history anew in buckets: rows for which nobody computed what a SUM needs beside later ones."""
+    runs = ("web", "auto", WEB), ("channels", "auto", CHANNELS), ("channels", "lanes", CHANNELS)
+    for run, (name, kernel, sql) in enumerate(runs):
+        for number in (2 * run, 2 * run + 1):
+            seconds = range(4 * number, 4 * number + 4)
+            auctions = [(second, second % 3, 7) for second in seconds]
+            bids = [(second, second % 3, second, "web") for second in seconds]
+            write(tmp_path / "auctions", number, auctions, ["ts", "auctionID", "sellerID"])
+            write(tmp_path / "bids", number, bids, ["ts", "auctionID", "bidPrice", "channel"])
+        with opened(spark, tmp_path, "none", kernel, "network") as w:
+            w.register(name, sql)
+            w.start(availableNow=True).awaitTermination()
+            assert {handle.status for handle in w.queries} == {"active"}
