@@ -64,6 +64,8 @@ def test_one_physical_join_finds_pairs_and_matches(spark: SparkSession, tmp_path
     assert len(joins) == 1
     assert "A and B by the query network, each match once" in explained
     assert "in one physical join with matches of dear, pairs" in explained
+    assert "network: 3 queries over Auction, Bid" in explained
+    assert "query: matches of channels" in explained
     assert Counter(channels) == oracle(BY_CHANNEL, REACHED, WINDOWS)
     assert Counter(dear) == oracle(DEAR_BIDS, REACHED, WINDOWS)
     assert len(pairs) > 3
