@@ -197,3 +197,25 @@ def test_rows_that_came_before_a_query_have_nothing_of_what_it_computes(
             w.register(name, sql)
             w.start(availableNow=True).awaitTermination()
             assert {handle.status for handle in w.queries} == {"active"}
+
+
+def test_an_idle_stream_of_matches_holds_no_join_query_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Windows over a join close, though late inputs are matched with a stream that has no rows."""
+    put(tmp_path, [0, 1, 2])
+    (tmp_path / "offers").mkdir()
+    with opened(spark, tmp_path, "none", "auto", "network") as w:
+        offers = spark.readStream.schema("ts timestamp, auctionID bigint")
+        frame = offers.parquet(str(tmp_path / "offers"))
+        w.add_stream("Offer", frame, time="ts", watermark="0 seconds")
+        w.register("matched", DEAR.replace("Bid B", "Offer B").replace("B.bidPrice", "B.auctionID"))
+        w.register(
+            "windows",
+            f"""SELECT count(*) AS n FROM {PAIRS.split("FROM ")[1]}
+                GROUP BY window(a.ts, '10 seconds')""",
+        )
+        w.start(availableNow=True).awaitTermination()
+        assert {handle.status for handle in w.queries} == {"active"}
+        assert "joined A and B by the query network" in " ".join(str(w.explain()).split())
+        assert w.results("windows").count() > 1
