@@ -360,7 +360,11 @@ class EngineRun:
         self.streams[name].step(rows, watermark, early, late)
         if self.network is not None:
             stream = self.streams[name]
-            served = frozenset(self.late_joins) - self.failed.keys()
+            served = frozenset(
+                (name, tuple(slots))
+                for name, slots in self.late_joins.items()
+                if name not in self.failed
+            )
             step = Step(name, tuple(rows), before, stream.watermark, stream.latest, served)
             self.network.publish(step)
 

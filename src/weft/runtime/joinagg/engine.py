@@ -108,7 +108,7 @@ class JoinAggOutcome:
     """How many physical joins it took."""
     switched: tuple[str, ...] = ()
     """The queries that have switched to another plan."""
-    matches: Opened = field(default_factory=lambda: Opened({}, {}, ()))
+    matches: Opened = field(default_factory=Opened)
     """What the network has found."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """By query, the time up to which it is evaluated."""
@@ -249,8 +249,8 @@ class JoinAggEngine:
             files += [statefiles.retained(e, step.relation, rows_of) for e in step.files]
         for relation in streams.inputs:
             served.setdefault(relation, StreamServed())
-        now = self._log.aggregations(intent.plan_version).query_by_id.keys()
-        before = self._log.aggregations(last.plan_version).query_by_id.keys() if last else ()
+        now = self._log.aggregations(intent.plan_version).query_by_matches.keys()
+        before = self._log.aggregations(last.plan_version).query_by_matches.keys() if last else ()
         matches, network = of_network(intent, last, self._stream_log, now - {*before})
         self._consumed = _Consumed(tuple(files), served, matches, network)
         work.counted["rows"] = sum(entry["rows"] for entry in files)
@@ -272,7 +272,7 @@ class JoinAggEngine:
         spans = spans_of(plan, served, last)
         with work.timed("state"):
             opened = self._matches.opened(
-                plan.query_by_id, self._schemas(), last, self._consumed.matches
+                plan.query_by_matches, self._schemas(), last, self._consumed.matches
             )
             joins, panes, counts = self._joins(
                 work, intent, last, inputs, landmarks, spans, opened.matches
@@ -467,7 +467,7 @@ class JoinAggEngine:
         kept = keeping.kept(self._consumed.files)
         network = self._consumed.network
         matches = self._matches.kept(
-            outcome.matches, marks, network.found_for, last, f"{work.name}-{work.attempt}"
+            outcome.matches, marks, network.unseen, last, f"{work.name}-{work.attempt}"
         )
         self._kept_matches = matches.matches
         self._kept_panes = dict(kept.panes)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from weft.algebra.joinagg.matches import matches_id
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sources import source_of, time_of
@@ -176,7 +177,7 @@ class DriverJoins:
     sets: SetMemory | None = None
     """The aggregation sets of earlier steps."""
     matches: Mapping[str, Matches] = field(default_factory=dict)
-    """By query, the matches that the network has found for it."""
+    """What the network has found, by its queries for matches."""
     tally: Tally = field(default_factory=Tally)
 
     def entries(self, use: Use, begin: int) -> Entries:
@@ -196,7 +197,7 @@ class DriverJoins:
         return self.tally.of(query_id)
 
     def _matches(self, one: Ready) -> Matches:
-        found = self.matches.get(one.query.id)
+        found = self.matches.get(matches_id(one.query.id, one.matched))
         return no_matches(one.query, one.matched, self.schemas) if found is None else found
 
     def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:

@@ -21,7 +21,7 @@ def of_streams(intent: Intent) -> Intent:
 def of_network(
     intent: Intent, last: Commit | None, log: Callable[[str], StreamLog], added: Collection[str]
 ) -> tuple[tuple[Entry, ...], NetworkPassed]:
-    """The matches that a step consumes, and how far the network has come after them. `added` are the aggregation joins that did not run in the step before."""
+    """The matches that a step consumes, and how far the network has come after them. `added` are those that were not read in the step before."""
     passed = NetworkPassed.decoded(last.engine.get(NETWORK) if last else None).resumed(added)
     files: list[Entry] = []
     network = {name: at for name, at in intent.inputs.items() if name == NETWORK}
