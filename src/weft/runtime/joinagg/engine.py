@@ -538,6 +538,7 @@ class JoinAggEngine:
             if panes or not self._in_lanes
             else sum(map(bytes_in_memory, (*kept.state, *kept.retained))),
             "matches": {name: len(held) for name, held in self._kept_matches.items()},
+            "match_bytes": sum(held.nbytes for held in self._kept_matches.values()),
             "where": self.where,
             "watermarks": watermarks,
             "waits_for": waits_for(
