@@ -262,6 +262,8 @@ class EngineRun:
         self.late_joins: dict[str, tuple[int, ...]] = {}
         """By query the late inputs that the network joins."""
         self.network: NetworkByHand | None = None
+        self.joined: dict[str, float | None] = {}
+        """By query, what the engine has counted."""
         self._session = session(ansi)
         self.restart()
 
@@ -323,7 +325,8 @@ class EngineRun:
     def matched(self, query: AggregationJoin) -> tuple[int, ...]:
         return self.late_joins.get(query.id, ())
 
-    def reconsider(self, query: AggregationJoin) -> bool:
+    def reconsider(self, query: AggregationJoin, joined: float | None) -> bool:
+        self.joined[query.id] = joined
         return False
 
     def settle(self, query: AggregationJoin) -> None:
@@ -357,7 +360,11 @@ class EngineRun:
         self.streams[name].step(rows, watermark, early, late)
         if self.network is not None:
             stream = self.streams[name]
-            served = frozenset(self.late_joins) - self.failed.keys()
+            served = frozenset(
+                (name, tuple(slots))
+                for name, slots in self.late_joins.items()
+                if name not in self.failed
+            )
             step = Step(name, tuple(rows), before, stream.watermark, stream.latest, served)
             self.network.publish(step)
 

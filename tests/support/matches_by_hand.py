@@ -29,7 +29,8 @@ class Step:
     before: int
     watermark: int
     latest: int | None
-    served: frozenset[str]
+    served: frozenset[tuple[str, tuple[int, ...]]]
+    """Queries with their inputs that are matched."""
 
 
 @dataclass
@@ -52,11 +53,12 @@ class NetworkByHand:
     def step(self, count: int | None = None) -> None:
         """Consume some of what streams have published."""
         queries = {q.id: q for q in self.run.queries if self.run.matched(q) and self.runs(q)}
+        slots = {name: tuple(self.run.matched(query)) for name, query in queries.items()}
+        for name in [name for name in self.unseen if tuple(self.kept[name]) != slots.get(name)]:
+            del self.unseen[name], self.kept[name]
         for name in queries.keys() - self.unseen.keys():
             self.unseen[name] = dict(self.events)
-            self.kept[name] = {slot: [] for slot in self.run.matched(queries[name])}
-        for name in self.unseen.keys() - queries.keys():
-            del self.unseen[name], self.kept[name]
+            self.kept[name] = {slot: [] for slot in slots[name]}
         taken, self.pending = (
             self.pending[:count],
             self.pending[len(self.pending) if count is None else count :],
@@ -72,10 +74,11 @@ class NetworkByHand:
             if step.latest is not None:
                 self.events[step.stream] = step.latest
             for name, query in queries.items():
-                if step.rows and name not in step.served and step.stream in query.relations:
+                served = (name, slots[name]) in step.served
+                if step.rows and not served and step.stream in query.relations:
                     assert step.latest is not None
                     self.unseen[name][step.stream] = step.latest
-                for slot in new[name] if name in step.served else ():
+                for slot in new[name] if served else ():
                     if query.inputs[slot].relation == step.stream:
                         new[name][slot] += [
                             row
@@ -105,7 +108,10 @@ class NetworkByHand:
                     "watermarks": dict(self.watermarks),
                     "missed": dict(self.missed),
                     "events": dict(self.events),
-                    "unseen": {matches_id(name): dict(t) for name, t in self.unseen.items()},
+                    "unseen": {
+                        matches_id(name, [*self.kept[name]]): dict(times)
+                        for name, times in self.unseen.items()
+                    },
                 }
             },
         )
@@ -123,7 +129,7 @@ class NetworkByHand:
             made = self.run.row_table(rows, source_of(query, slot))
             columns |= {f"{slot}/{TIME}": times}
             columns |= {f"{slot}/{name}": values for name, values in made.items()}
-        name = f"@{matches_id(query.id)}-{PUBLISHED_MATCHES}"
+        name = f"@{matches_id(query.id, [*found[0]])}-{PUBLISHED_MATCHES}"
         folder = f"{self.log.folder('published')}/{next_step(self.log):012d}-x-{name}"
         entry = self.log.storage.write_table(f"{folder}/part-0.parquet", pa.table(columns))
         return {**entry, "publication": name}

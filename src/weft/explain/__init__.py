@@ -87,7 +87,7 @@ class Explanation:
         if self.only is None and self.aggregations_measured is not None:
             paragraphs.append("\n".join(measured_lines(self.aggregations_measured)))
         if self.only is None:
-            whole = text.text(self.outline) if self.plans or not paragraphs else ""
+            whole = "" if paragraphs and self.outline.is_empty else text.text(self.outline)
             return "\n\n".join(part for part in (whole, *paragraphs) if part)
         return "\n\n".join(paragraphs) or text.query_text(self.outline, self.only)
 

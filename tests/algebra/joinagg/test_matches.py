@@ -68,9 +68,9 @@ def test_rows_are_on_time_and_selected_where_they_are_published() -> None:
 
 def test_ids_are_those_of_the_aggregation_join() -> None:
     join = matching(joined(), (0, 2), STREAMS)
-    assert (join.id, join.members) == ("&q@1", ("&q@1",))
+    assert (join.id, join.members) == ("&0.2&q@1", ("&0.2&q@1",))
     assert is_matches(join.id) and not is_matches("q@1")
-    assert aggregation_of(matches_id("q@1")) == "q@1"
+    assert aggregation_of(matches_id("a&b@1", (0, 2))) == "a&b@1"
     assert join.shown_name == "matches of q"
 
 

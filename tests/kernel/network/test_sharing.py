@@ -24,6 +24,7 @@ from tests.support.network_steps import (
 )
 
 from weft.algebra.condition.values import Values, single
+from weft.algebra.joinagg.matches import matches_id
 from weft.algebra.network.bits import bit_of
 from weft.algebra.network.query import JoinQuery
 from weft.algebra.predicates import LiteralPredicate, OrPredicate
@@ -124,6 +125,24 @@ def test_a_key_that_joins_everything_names_its_queries() -> None:
     assert run([careful], rows, limits).counters.candidates.popitem()[1] == 10_000
     with pytest.raises(QueryFailure, match="more than 5000 pairs"):
         run([careful], rows, Limits(most_candidates=5000, block=500))
+
+
+def test_matches_of_aggregation_joins_give_way_to_join_queries() -> None:
+    """Neither has too many rows by itself."""
+    matches = matches_id("q@1", (0, 1))
+    before = difference(PAIR, (1, "ts"), (0, "ts"), -12 * SECOND, 0)
+    after = difference(PAIR, (1, "ts"), (0, "ts"), 1, 15 * SECOND)
+    specs = [Spec("hot", PAIR, (SAME_KEY, after), SHOWN)]
+    specs.append(Spec(matches, PAIR, (SAME_KEY, before), SHOWN))
+    rows = seconds(*((second, 1) for second in range(100)))
+    limits = Limits(most_matches=2000, block=500)
+    with pytest.raises(QueryFailure) as failure:
+        run(specs, rows, limits)
+    assert failure.value.queries == (matches,)
+    assert all(run([spec], rows, limits) for spec in specs)
+    with pytest.raises(QueryFailure) as failure:
+        run([Spec("all", PAIR, (SAME_KEY,), SHOWN), specs[1]], rows, limits)
+    assert failure.value.queries == ("all",)
 
 
 def test_a_lookup_with_too_many_matches_names_its_queries() -> None:

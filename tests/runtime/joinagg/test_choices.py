@@ -237,6 +237,19 @@ def test_streams_that_drift_are_joined_in_another_way(tmp_path: Path) -> None:
     assert not grown.reconsider(query)
 
 
+def test_matches_that_are_counted_decide_and_not_those_that_are_assumed(tmp_path: Path) -> None:
+    """Of a window of a minute every row is assumed to match one, which is too many for the network; really hardly any does."""
+    minute = InputWindow("sliding", 60 * SECOND)
+    query = replace(query_of([minute, minute], [None], ["count"], {0}), step=5 * SECOND)
+    rare: dict[str, Any] = {"rates": {"s0": 20_000.0, "s1": 20_000.0}, "sampled": 10**9}
+    plans = choices(tmp_path, early="none", **rare)
+    assert plans.matched(query) == () and not plans.reconsider(query)
+    assert not plans.reconsider(query, joined=1e6)
+    assert plans.reconsider(query, joined=70_000.0) and plans.matched(query) == (0, 1)
+    assert not plans.reconsider(query, joined=70_000.0)
+    assert plans.reconsider(query, joined=1e7) and plans.matched(query) == ()
+
+
 def test_a_query_switches_to_a_late_plan_that_the_network_makes_cheap(tmp_path: Path) -> None:
     query = joined(HOUR, HOUR)
     plans = choices(tmp_path, **RARE)

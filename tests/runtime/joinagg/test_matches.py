@@ -263,6 +263,19 @@ def test_a_result_waits_for_the_network_where_it_finds_the_matches(tmp_path: Pat
     assert run.by_instant(QUERY) == wanted != {}
 
 
+def test_matches_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the network joins or not: what is joined at an instant, on average."""
+    monkeypatch.setattr(engines, "_RECONSIDERED_EVERY", 1)
+    counted = []
+    for place, matched in enumerate((True, False)):
+        run = run_matched(tmp_path / str(place), [(QUERY, (False, False))], {})
+        run.late_joins = run.late_joins if matched else {}
+        for action in batches(ROWS, [("s0", [], 30), ("s1", [], 30)], MARKS):
+            play(run, action)
+        counted.append(run.joined[QUERY.id])
+    assert counted == [2, 2], "two rows of s0 with one of s1, at the instant 30"
+
+
 def test_only_matches_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without late rows nobody asks for the rows of matched inputs; with the setting off, rows are joined."""
     asked: list[object] = []
@@ -299,6 +312,47 @@ def test_a_crash_anywhere_loses_nothing_and_repeats_nothing(
     for action in left:
         play(run, action)
     assert run.by_instant(QUERY) == oracle(run, QUERY) != {}
+
+
+def test_files_that_are_written_anew_have_no_matches_that_count_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window of many steps: every file that is written anew has matches that the next one takes over."""
+    monkeypatch.setattr(held, "MOST_FILES", 3)
+    run = run_matched(tmp_path, [(QUERY, (False, False))], {})
+    stored = []
+    for mark in range(2, END, 2):
+        rows = [("s0", [(mark, 1, "x", 1)], mark), ("s1", [(mark, 1, "x", 3)], mark)]
+        for action in batches(rows):
+            play(run, action)
+        last = run.log("@aggjoin").last()
+        assert last is not None
+        written = [entry for entry in last.state if held.of_matches(entry)]
+        stored += [run.storage.read_table(entry["name"]).num_rows for entry in written]
+    play(run, ("end", None))
+    assert run.by_instant(QUERY) == oracle(run, QUERY)
+    assert max(stored[-20:]) == max(stored[20:40]) > 0
+
+
+def test_a_query_that_switches_has_other_inputs_matched(tmp_path: Path) -> None:
+    """Of three inputs two are joined by the network, then all, then two again; its matches of before are of no use."""
+    query = query_of([SLIDING] * 3, [None, 0], ["count", "sum"], {1})
+    run = run_matched(tmp_path, [(query, (False, False, True))], {})
+    assert run.late_joins == {query.id: (0, 1)}
+    used: list[object] = []
+    for mark in range(2, END, 2):
+        rows = [(f"s{place}", [(mark, 1, "x", place)], mark) for place in range(3)]
+        for action in batches(rows):
+            play(run, action)
+        if mark in (30, 70):
+            run.following[query.id] = (False, False, mark == 70)
+        run.late_joins = {query.id: matching_slots(query, run.early[query.id])}
+        used.append(run.late_joins[query.id])
+        if mark == 50:
+            run.restart()
+    play(run, ("end", None))
+    assert used[0] == used[-1] == (0, 1) and (0, 1, 2) in used
+    assert run.by_instant(query) == oracle(run, query) != {}
 
 
 def test_joins_in_tasks_are_at_instants(tmp_path: Path) -> None:

@@ -39,13 +39,13 @@ _SIGN: Final = "&"
 """No name that users give begins so."""
 
 
-def matches_id(query_id: str) -> str:
-    """The id of the network's query for the matches of an aggregation join.
+def matches_id(query_id: str, slots: Sequence[int]) -> str:
+    """The id of the network's query for the matches of some inputs of an aggregation join. Another plan may have others: these are another query.
 
-    >>> matches_id("bids@12")
-    '&bids@12'
+    >>> matches_id("bids@12", (0, 2))
+    '&0.2&bids@12'
     """
-    return _SIGN + query_id
+    return f"{_SIGN}{'.'.join(map(str, slots))}{_SIGN}{query_id}"
 
 
 def is_matches(query_id: str) -> bool:
@@ -55,7 +55,7 @@ def is_matches(query_id: str) -> bool:
 
 def aggregation_of(query_id: str) -> str:
     """The aggregation join that matches are for."""
-    return query_id.removeprefix(_SIGN)
+    return query_id.split(_SIGN, 2)[2]
 
 
 def matching(
@@ -84,7 +84,7 @@ def matching(
                 value = Ref(name, made.type)
             columns.append(OutputColumn(f"{slot}/{made.name}", made.type, value))
     conditions += _bounds(query, places, streams)
-    query_id = matches_id(query.id)
+    query_id = matches_id(query.id, slots)
     return JoinQuery(
         query_id,
         f"@{query_id}-{PUBLISHED_MATCHES}",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from weft.algebra.frozen import FrozenMapping
+from weft.algebra.joinagg.matches import matches_id
 from weft.algebra.joinagg.query import AggregationJoin
 
 
@@ -32,6 +33,11 @@ class AggregationPlan:
     @cached_property
     def query_by_id(self) -> dict[str, AggregationJoin]:
         return {query.id: query for query in self.queries}
+
+    @cached_property
+    def query_by_matches(self) -> dict[str, AggregationJoin]:
+        """By id of the network's query for matches, the query that they are for."""
+        return {matches_id(name, s): self.query_by_id[name] for name, s in self.matched.items()}
 
     def without(self, names: Collection[str], version: int) -> AggregationPlan:
         """The plan for fewer queries."""

@@ -96,40 +96,44 @@ def slots_in(columns: Sequence[str]) -> tuple[int, ...]:
     return tuple(sorted(int(name.split("/")[0]) for name in columns if name.endswith(f"/{TIME}")))
 
 
-def instants_of_matches(table: pa.Table, query: AggregationJoin) -> tuple[Array, Array]:
-    """The first and the last instants at which the matches in a file count; of those that never do, the first is after the last."""
-    first, last = [], []
-    for slot in slots_in(table.column_names):
-        window, pane = query.inputs[slot].window, source_of(query, slot).pane
-        assert window is not None
-        times = single(table.column(f"{slot}/{TIME}")).cast(pa.int64()).to_numpy()
-        of_slot = instants_of(window, (times // pane + 1) * pane, query.step)
-        first.append(of_slot[0])
-        last.append(of_slot[1])
-    return np.maximum.reduce(first), np.minimum.reduce(last)
-
-
 def matches_of(
     table: pa.Table, query: AggregationJoin, streams: Mapping[str, StreamSchema]
 ) -> Matches:
     """The matches in a file. Those that never count at an instant are left out."""
-    first, last = instants_of_matches(table, query)
+    first, last = _instants_in(table, query)
     counting = np.flatnonzero(first <= last)
-    if len(counting) < len(first):
-        first, last, table = first[counting], last[counting], table.take(pa.array(counting))
     made: dict[int, Entries] = {}
     for slot in slots_in(table.column_names):
         source, beginning = source_of(query, slot), f"{slot}/"
+        stream = streams[query.inputs[slot].relation]
         own = {
             name.removeprefix(beginning): values
             for name, values in zip(table.column_names, table.columns, strict=True)
             if name.startswith(beginning)
         }
-        stream = streams[query.inputs[slot].relation]
         names, partials = row_columns(source, stream), source.partials(stream)
         kept = row_entries(pa.table(own), names, source, partials)
-        made[slot] = replace(kept, first=first, last=last)
+        made[slot] = replace(kept, first=first, last=last).take(counting)
     return Matches(made)
+
+
+def counting_after(mark: int, table: pa.Table, query: AggregationJoin) -> pa.Table:
+    """The matches in a file that count after a time."""
+    first, last = _instants_in(table, query)
+    return table.filter(pa.array((first <= last) & (last > mark)))
+
+
+def _instants_in(table: pa.Table, query: AggregationJoin) -> tuple[Array, Array]:
+    """The first and the last instant of each match in a file; the first is after the last if it never counts."""
+    spans: list[tuple[Array, Array]] = []
+    for slot in slots_in(table.column_names):
+        window, source = query.inputs[slot].window, source_of(query, slot)
+        assert window is not None
+        times = single(table.column(f"{slot}/{TIME}")).cast(pa.int64()).to_numpy()
+        ends = (times // source.pane + 1) * source.pane
+        spans.append(instants_of(window, ends, query.step))
+    firsts, lasts = zip(*spans, strict=True)
+    return np.maximum.reduce(firsts), np.minimum.reduce(lasts)
 
 
 def no_matches(

@@ -70,6 +70,19 @@ class Remembered:
         return self._last[1]
 
 
+class Tally:
+    """Counts the joined entries of queries: what of their joins statistics of single streams cannot tell."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def add(self, query_id: str, count: int) -> None:
+        self._counts[query_id] = self._counts.get(query_id, 0) + count
+
+    def of(self, query_id: str) -> int:
+        return self._counts.get(query_id, 0)
+
+
 @dataclass(frozen=True)
 class Member:
     """One of the queries that join together."""
@@ -81,6 +94,8 @@ class Member:
     """By input, the column of truth values that says which entries are the query's; without one, all are."""
     instants: Array | None = None
     """Those that it shows; None: all."""
+    tally: Tally | None = None
+    """Where its joined entries are counted."""
 
 
 def keys_of(query: AggregationJoin) -> frozenset[LiteralPredicate]:
@@ -213,7 +228,10 @@ class _Running:
         if self._failure is not None:
             return
         try:
-            self._grouping.add(self._tests.passing(self._selected(part), self._ansi))
+            taken = self._tests.passing(self._selected(part), self._ansi)
+            if self._member.tally is not None:
+                self._member.tally.add(self._member.query.id, taken.count)
+            self._grouping.add(taken)
         except QueryFailure as failure:
             self._fail(failure)
         except NeedsSpark as problem:

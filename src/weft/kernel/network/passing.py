@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from weft.algebra.joinagg.matches import is_matches
 from weft.algebra.predicates.slots import column_name
 from weft.kernel.columns.operations import Array
 from weft.kernel.failure import QueryFailure
@@ -83,8 +84,12 @@ class Counters:
     def _too_much(
         self, program: Program, node: PhysicalNode, what: str, limit: int
     ) -> QueryFailure:
-        """Names the queries of the join node that has the most rows, or of a source with lookups."""
-        worst = max(node.roots, key=lambda member: self.rows.get(member, 0))
+        """Names the queries of the join node that has the most rows, or of a source with lookups. Where only all of them together are too many,
+        matches of aggregation joins give way first: these are found at instants then."""
+        rows = {member: self.rows.get(member, 0) for member in node.roots}
+        of_matches = {m: n for m, n in rows.items() if n and all(map(is_matches, program.fed[m]))}
+        few = of_matches and max(rows.values()) <= limit
+        worst = max(of_matches if few else rows, key=rows.__getitem__)
         relations = node.relations if node.join else (node.base, *sorted(node.tables))
         message = f"a join of {' and '.join(relations)} has more than {limit} {what} in one step"
         return QueryFailure(TOO_LARGE, message, program.fed[worst])

@@ -156,8 +156,9 @@ def weft_cost(load: JoinLoad, plan: Plan) -> float:
     return sum(published) + sum(in_kernel) - max(0.0, saved)
 
 
-def saved_by_matches(load: JoinLoad, slots: Sequence[int]) -> float:
-    """What it saves that the network joins some late inputs; nothing or less if it does not pay."""
+def saved_by_matches(load: JoinLoad, slots: Sequence[int], counted: float | None = None) -> float:
+    """What it saves that the network joins some late inputs; nothing or less if it does not pay. `counted`: the matches in the windows, if they
+    have been counted. Else every row is assumed to match one, if values are as many as rows."""
     if not slots:
         return 0.0
     inputs = [load.inputs[slot] for slot in slots]
@@ -168,6 +169,7 @@ def saved_by_matches(load: JoinLoad, slots: Sequence[int]) -> float:
         if one in places and other in places
     }
     *carried, matches = JoinLoad(tuple(inputs), values).joined((False,) * len(inputs))
+    matches = matches if counted is None else counted
     new_matches = sum(matches * min(1.0, i.new_rows / i.rows) for i in inputs)
     at_instants = KERNEL["PROBED"] * sum(i.rows for i in inputs) + KERNEL["CARRIED"] * sum(carried)
     new_rows = sum(i.new_rows for i in inputs)

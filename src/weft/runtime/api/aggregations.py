@@ -76,8 +76,8 @@ def _matched(
         return MatchedView(refused=late_join.refused)
     if not late_join.slots:
         return None
-    held = metrics["matches"].get(query.id, 0) if "matches" in metrics else None
-    own = matches_id(query.id)
+    own = matches_id(query.id, late_join.slots)
+    held = metrics["matches"].get(own, 0) if "matches" in metrics else None
     others = {id_: name for join in joins if own in join for id_, name in join.items()}
     others.pop(own, None)
     return MatchedView(late_join.slots, "", held, tuple(sorted(others.values())))

@@ -198,7 +198,7 @@ class Assembly:
         stepper = self._stepper(log, engine, around)
         publication = DerivedPublication(PUBLISHED_MATCHES, lambda: bool(self._matches()))
         source = _published_by(network, publisher, Consumer(publication, lambda: stepper.last))
-        return Follower(stepper, [source])
+        return Follower(stepper, [replace(source, leads=lambda: False)])
 
     def _matches(self) -> tuple[JoinQuery, ...]:
         """The joins of late inputs that the network runs; the same object as long as nothing changes."""
@@ -313,7 +313,13 @@ class Assembly:
         stepper = self._stepper(log, engine, around, publisher)
         leader = Leader(stepper, schema, self._settings.most_unconsumed)
 
-        def followed_by(*consumers: Consumer, without_gap: str = "") -> InputLog:
+        def joined() -> bool:
+            """Matches alone must not change which rows join queries admit."""
+            return any(name in query.relations for query in self._registry.joins())
+
+        def followed_by(
+            *consumers: Consumer, without_gap: str = "", leads: Callable[[], bool] = lambda: True
+        ) -> InputLog:
             return InputLog(
                 log,
                 lambda: stepper.last,
@@ -321,13 +327,14 @@ class Assembly:
                 lambda: any(publisher.published_for(consumer) for consumer in consumers),
                 lambda: any(consumer.publication.wanted for consumer in consumers),
                 without_gap,
+                leads=leads,
             )
 
         rows = followed_by(consumers[0], without_gap=ROWS)
         return Assembled(
             leader,
             Follower(rows_stepper, [rows]),
-            followed_by(consumers[1]),
+            followed_by(consumers[1], leads=joined),
             followed_by(*consumers[2:]),
         )
 

@@ -95,11 +95,11 @@ class Choices:
         """Whether a setting chooses."""
         return self._settings.early != "auto"
 
-    def reconsider(self, query: AggregationJoin) -> bool:
+    def reconsider(self, query: AggregationJoin, joined: float | None = None) -> bool:
         """Begin to switch if another plan costs clearly less by now; whether the query switches, or its late inputs are joined in
-        another way."""
+        another way. `joined`: how many entries of its late inputs are joined at an instant, if they are counted."""
         plan, following = self.plans(query)
-        if following is None and self._late_joins.reconsider(query, plan):
+        if following is None and self._late_joins.reconsider(query, plan, joined):
             return True
         if self.forced or following is not None or not self._rates_measured(query):
             return False

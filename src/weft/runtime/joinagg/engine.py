@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from weft.algebra.joinagg.matches import PUBLISHED_MATCHES
 from weft.algebra.joinagg.plan import AggregationPlan
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
@@ -48,13 +47,8 @@ from weft.runtime.joinagg.keeping import Keeping, Kept, Rewrite, folded_until, h
 from weft.runtime.joinagg.lanes.choice import bytes_in_memory, use_lanes
 from weft.runtime.joinagg.lanes.computing import LaneJoins, Lanes
 from weft.runtime.joinagg.lanes.coverage import Coverage
-from weft.runtime.joinagg.matches.held import (
-    NETWORK,
-    HeldMatches,
-    Opened,
-    consumed_matches,
-    of_matches,
-)
+from weft.runtime.joinagg.matches.consuming import of_network, of_streams
+from weft.runtime.joinagg.matches.held import NETWORK, HeldMatches, Opened, of_matches
 from weft.runtime.joinagg.matches.passed import NetworkPassed
 from weft.runtime.joinagg.publication import LATE_ROWS
 from weft.runtime.joinagg.results import Evaluator, QueryResult
@@ -81,7 +75,7 @@ class Planning(Protocol):
 
     def plans(self, query: AggregationJoin) -> tuple[Plan, Plan | None]: ...
     def matched(self, query: AggregationJoin) -> tuple[int, ...]: ...
-    def reconsider(self, query: AggregationJoin) -> bool: ...
+    def reconsider(self, query: AggregationJoin, joined: float | None) -> bool: ...
     def settle(self, query: AggregationJoin) -> None: ...
     def provider(self, source: Source) -> Source | None: ...
     def keep_sets(self, needed: Collection[str]) -> None: ...
@@ -114,7 +108,7 @@ class JoinAggOutcome:
     """How many physical joins it took."""
     switched: tuple[str, ...] = ()
     """The queries that have switched to another plan."""
-    matches: Opened = field(default_factory=lambda: Opened({}, {}, ()))
+    matches: Opened = field(default_factory=Opened)
     """What the network has found."""
     marks: Mapping[str, int] = field(default_factory=dict)
     """By query, the time up to which it is evaluated."""
@@ -142,6 +136,8 @@ class JoinAggEngine:
         self._queries, self._choices = queries, choices
         self._asked = 0
         """How often it was asked whether other plans pay."""
+        self._joined: dict[str, float] = {}
+        """By query whose inputs are all late, how many entries were joined at an instant, the last time that there was one."""
         self._schemas, self._tables = schemas, tables
         self._consumed = _Consumed()
         self._panes: dict[Key, Panes] | None = None
@@ -192,7 +188,11 @@ class JoinAggEngine:
         self._asked += 1
         if self._asked % _RECONSIDERED_EVERY:
             return False
-        switching = [query for query in self._queries() if self._choices.reconsider(query)]
+        switching = [
+            query
+            for query in self._queries()
+            if self._choices.reconsider(query, self._joined.get(query.id))
+        ]
         return bool(switching)
 
     def new_plan(self, work: StepWork, last: Commit | None) -> int:
@@ -241,33 +241,19 @@ class JoinAggEngine:
         served = {name: StreamServed.decoded(body) for name, body in before.items()}
         finer = self._inputs(intent.plan_version).finer
         served_by = {name: provider.id for name, provider in finer.items()}
-        streams = {name: at for name, at in intent.inputs.items() if name != NETWORK}
-        of_streams = replace(intent, inputs=streams)
-        for step in consumed(of_streams, last, self._stream_log, PANES, LATE_ROWS):
+        streams = of_streams(intent)
+        for step in consumed(streams, last, self._stream_log, PANES, LATE_ROWS):
             served.setdefault(step.relation, StreamServed()).take(step.step, served_by)
             edition = step.edition(LATE_ROWS)
             rows_of = edition.names if edition else ()
             files += [statefiles.retained(e, step.relation, rows_of) for e in step.files]
-        for relation in streams:
+        for relation in streams.inputs:
             served.setdefault(relation, StreamServed())
-        self._consumed = _Consumed(tuple(files), served, *self._of_network(intent, last))
+        now = self._log.aggregations(intent.plan_version).query_by_matches.keys()
+        before = self._log.aggregations(last.plan_version).query_by_matches.keys() if last else ()
+        matches, network = of_network(intent, last, self._stream_log, now - {*before})
+        self._consumed = _Consumed(tuple(files), served, matches, network)
         work.counted["rows"] = sum(entry["rows"] for entry in files)
-
-    def _of_network(
-        self, intent: Intent, last: Commit | None
-    ) -> tuple[tuple[Entry, ...], NetworkPassed]:
-        """The matches that the step consumes, and how far the network has come after them."""
-        passed = NetworkPassed.decoded(last.engine.get(NETWORK) if last else None)
-        before = self._log.aggregations(last.plan_version).query_by_id if last else {}
-        now = self._log.aggregations(intent.plan_version).query_by_id
-        passed = passed.resumed(now.keys() - before.keys())
-        files: list[Entry] = []
-        network = {name: at for name, at in intent.inputs.items() if name == NETWORK}
-        of_network = replace(intent, inputs=network)
-        for step in consumed(of_network, last, self._stream_log, PUBLISHED_MATCHES):
-            passed = passed.after(step.step)
-            files += consumed_matches(step.step["published"])
-        return tuple(files), passed
 
     def _inputs(self, plan_version: int) -> Inputs:
         """The inputs of a plan, as the step that is under way sees them."""
@@ -286,7 +272,7 @@ class JoinAggEngine:
         spans = spans_of(plan, served, last)
         with work.timed("state"):
             opened = self._matches.opened(
-                plan.query_by_id, self._schemas(), last, self._consumed.matches
+                plan.query_by_matches, self._schemas(), last, self._consumed.matches
             )
             joins, panes, counts = self._joins(
                 work, intent, last, inputs, landmarks, spans, opened.matches
@@ -334,6 +320,10 @@ class JoinAggEngine:
         results = {**before, **found}
         if failures:
             raise StepFailed(failures)
+        for one in ready:
+            joined_entries, of_step = joins.joined(one.query.id), results[one.query.id].instants
+            if joined_entries is not None and of_step and not any(one.early):
+                self._joined[one.query.id] = joined_entries / of_step
         families: dict[str, list[pa.Table]] = {}
         for query_id, result in results.items():
             if result.rows:
@@ -477,7 +467,7 @@ class JoinAggEngine:
         kept = keeping.kept(self._consumed.files)
         network = self._consumed.network
         matches = self._matches.kept(
-            outcome.matches, marks, network.found_for, last, f"{work.name}-{work.attempt}"
+            outcome.matches, marks, network.unseen, last, f"{work.name}-{work.attempt}"
         )
         self._kept_matches = matches.matches
         self._kept_panes = dict(kept.panes)
@@ -548,6 +538,7 @@ class JoinAggEngine:
             if panes or not self._in_lanes
             else sum(map(bytes_in_memory, (*kept.state, *kept.retained))),
             "matches": {name: len(held) for name, held in self._kept_matches.items()},
+            "match_bytes": sum(held.nbytes for held in self._kept_matches.values()),
             "where": self.where,
             "watermarks": watermarks,
             "waits_for": waits_for(

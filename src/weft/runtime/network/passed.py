@@ -1,7 +1,7 @@
 """How far the network has come in each of its streams, for those who follow what it publishes.
 
 A stream's watermark after the last step that the network has consumed says up to which time all rows have come in. But the network admits a row only
-above its own watermark, the least of its streams. That may be ahead of a stream that joined it later: rows of such a stream that are on time for
+above its own watermark, the least of its streams. That may be ahead of a stream that joined it later, or that no join query reads: rows of such a stream that are on time for
 the stream are late for the network. The latest time of which that may be so is noted by stream.
 """
 

@@ -79,7 +79,8 @@ class NetworkPublication:
         return kept.select(
             *(F.col(quote(name)) for name in native.columns),
             F.expr(self.source.time_micros).alias(TIME),
-            *(F.expr(bit.sql).alias(bit.name) for bit in native.bits),
+            # Rows without a value are NULL in files that are written anew, so no field may be required.
+            *(F.expr(bit.sql).cast(bit.type).alias(bit.name) for bit in native.bits),
         )
 
     def _native(self, edition: Edition) -> _Pass:

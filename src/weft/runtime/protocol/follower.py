@@ -61,6 +61,8 @@ class InputLog:
     publishing it. Empty if gaps do not matter."""
     delay: int = 0
     """How far the follower's watermark stays behind that of the log."""
+    leads: Callable[[], bool] = lambda: True
+    """Whether the follower's watermark waits for the log, if a query reads it. If it waits for none, it waits for all that are read."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,8 @@ class Follower:
             head, publisher = self._stepper.last, self._stepper.publisher
             positions = dict(head.inputs) if head else {}
             watermarks: list[int | None] = []
-            read = [source for source in in_use if source.asked()] or in_use
+            asked = [source for source in in_use if source.asked()] or in_use
+            read = [source for source in asked if source.leads()] or asked
             for source in in_use:
                 last = ends[source.log.stream]
                 if last is not None:

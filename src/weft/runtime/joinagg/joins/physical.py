@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from weft.algebra.joinagg.matches import matches_id
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.joinagg.row_lifts import row_columns
 from weft.algebra.joinagg.sources import source_of, time_of
@@ -19,7 +20,14 @@ from weft.kernel.joinagg.entries import Entries
 from weft.kernel.joinagg.groups.lowering import Lifted
 from weft.kernel.joinagg.matched import Matches, evaluated_in_parts, no_matches, parts_of
 from weft.kernel.joinagg.panes import of_table
-from weft.kernel.joinagg.together import Contained, Member, Remembered, Side, evaluated_together
+from weft.kernel.joinagg.together import (
+    Contained,
+    Member,
+    Remembered,
+    Side,
+    Tally,
+    evaluated_together,
+)
 from weft.kernel.joinagg.updating import SetMemory, UpdatedSet
 from weft.runtime.joinagg.inputs import Use, is_updated
 from weft.runtime.joinagg.joins.joining import Kept, Ready, joined_together
@@ -41,7 +49,9 @@ class Group:
         of_all = np.unique(np.concatenate(self.shown))
         return [of_all[i : i + _AT_ONCE] for i in range(0, len(of_all), _AT_ONCE)]
 
-    def members(self, chunk: Array, schemas: Mapping[str, StreamSchema]) -> list[Member]:
+    def members(
+        self, chunk: Array, schemas: Mapping[str, StreamSchema], tally: Tally | None = None
+    ) -> list[Member]:
         """The queries at some instants."""
         selections = zip(*(one.selections for one in self.ready), strict=True)
         mixed = [slot for slot, names in enumerate(selections) if len(set(names)) > 1]
@@ -50,7 +60,7 @@ class Group:
             first, beyond = np.searchsorted(instants, [chunk[0], chunk[-1] + 1])
             own = {slot: name for slot in mixed if (name := one.selections[slot]) is not None}
             lifts = lifted(one.query, schemas)
-            members.append(Member(one.query, lifts, own, instants[first:beyond]))
+            members.append(Member(one.query, lifts, own, instants[first:beyond], tally))
         return members
 
 
@@ -143,6 +153,10 @@ class Joins(Protocol):
         """Whether late rows are kept for an input; None: it is not known which are late."""
         ...
 
+    def joined(self, query_id: str) -> int | None:
+        """How many entries a query has joined so far, at all instants together; None: it is not counted."""
+        ...
+
     def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
         """The queries in groups that join together."""
         ...
@@ -163,7 +177,8 @@ class DriverJoins:
     sets: SetMemory | None = None
     """The aggregation sets of earlier steps."""
     matches: Mapping[str, Matches] = field(default_factory=dict)
-    """By query, the matches that the network has found for it."""
+    """What the network has found, by its queries for matches."""
+    tally: Tally = field(default_factory=Tally)
 
     def entries(self, use: Use, begin: int) -> Entries:
         return self.kept.of([use], begin)
@@ -178,8 +193,11 @@ class DriverJoins:
     def has_late(self, use: Use) -> bool | None:
         return self.kept.has_late(use)
 
+    def joined(self, query_id: str) -> int | None:
+        return self.tally.of(query_id)
+
     def _matches(self, one: Ready) -> Matches:
-        found = self.matches.get(one.query.id)
+        found = self.matches.get(matches_id(one.query.id, one.matched))
         return no_matches(one.query, one.matched, self.schemas) if found is None else found
 
     def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
@@ -193,7 +211,7 @@ class DriverJoins:
                 continue
             sides = sides_of(group.ready, self.kept, self.tables, known)
             for chunk in group.chunks:
-                members = group.members(chunk, self.schemas)
+                members = group.members(chunk, self.schemas, self.tally)
                 yield group, chunk, evaluated_together(members, sides, chunk, ansi=self.ansi)
 
     def _of_matches(self, group: Group, known: Sides) -> Results:
@@ -220,5 +238,5 @@ class DriverJoins:
             }
         parts = parts_of(others, matches, rows)
         for chunk in group.chunks:
-            members = group.members(chunk, self.schemas)
+            members = group.members(chunk, self.schemas, self.tally)
             yield group, chunk, evaluated_in_parts(members, parts, chunk, ansi=self.ansi)

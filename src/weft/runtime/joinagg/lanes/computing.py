@@ -105,6 +105,9 @@ class LaneJoins:
     def has_late(self, use: Use) -> bool | None:
         return None
 
+    def joined(self, query_id: str) -> int | None:
+        return None
+
     def together(self, ready: Sequence[Ready]) -> list[list[Ready]]:
         return joined_together(ready, None)
 

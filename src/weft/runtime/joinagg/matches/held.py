@@ -6,15 +6,15 @@ A file stays as long as one of its matches may count. When a query has many file
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
-from weft.algebra.joinagg.matches import PUBLISHED_MATCHES, aggregation_of
+from weft.algebra.joinagg.matches import PUBLISHED_MATCHES
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.algebra.query import StreamSchema
-from weft.kernel.joinagg.matched import Matches, instants_of_matches, matches_of
+from weft.kernel.joinagg.matched import Matches, counting_after, matches_of
 from weft.runtime.checkpoint.commits import RETAINED, STATE, Commit, Entry
 from weft.runtime.checkpoint.log import StreamLog
 from weft.runtime.joinagg.statefiles import MOST_FILES, read
@@ -22,7 +22,7 @@ from weft.runtime.joinagg.statefiles import MOST_FILES, read
 NETWORK: Final = "@network"
 """The log of the network."""
 _OF: Final = "matches"
-"""What the entries of these files have: the aggregation join that their matches are for."""
+"""What the entries of these files have: the network's query for these matches."""
 _ENDING: Final = f"-{PUBLISHED_MATCHES}"
 
 
@@ -34,7 +34,7 @@ def of_matches(entry: Entry) -> bool:
 def consumed_matches(entries: Sequence[Entry]) -> list[Entry]:
     """Files that the network has published, as the follower's commit names them."""
     names = {e["publication"] for e in entries if e["publication"].endswith(_ENDING)}
-    of_name = {name: aggregation_of(name[1:].removesuffix(_ENDING)) for name in names}
+    of_name = {name: name[1:].removesuffix(_ENDING) for name in names}
     return [
         {**entry, "relation": NETWORK, _OF: of_name[entry["publication"]]}
         for entry in entries
@@ -44,11 +44,12 @@ def consumed_matches(entries: Sequence[Entry]) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Opened:
-    """The matches of a step by query, and the files that they are in, with the last instant of each (`until`)."""
+    """The matches of a step by the network's query for them, and the files that they are in, with the last instant of each (`until`)."""
 
-    queries: Mapping[str, AggregationJoin]
-    matches: Mapping[str, Matches]
-    files: tuple[Entry, ...]
+    matches: Mapping[str, Matches] = field(default_factory=dict)
+    files: tuple[Entry, ...] = ()
+    queries: Mapping[str, AggregationJoin] = field(default_factory=dict)
+    """The aggregation joins that they are for."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class HeldMatches:
         last: Commit | None,
         new: Sequence[Entry],
     ) -> Opened:
-        """The matches of the queries of a step, with those of new files."""
+        """The matches that a step reads, with those of new files. `queries`: by the network's query, the aggregation join that they are for."""
         old = [entry for entry in _files(last) if entry[_OF] in queries]
         held = self._committed
         if held is None or not {entry[_OF] for entry in old} <= held.keys():
@@ -85,7 +86,7 @@ class HeldMatches:
         known = {name: matches for name, matches in held.items() if name in queries}
         wanted = [entry for entry in new if entry[_OF] in queries]
         matches, added = self._together(known, wanted, queries, streams)
-        return Opened(queries, matches, (*old, *added))
+        return Opened(matches, (*old, *added), queries)
 
     def _together(
         self,
@@ -116,8 +117,9 @@ class HeldMatches:
         last: Commit | None,
         folder: str,
     ) -> KeptMatches:
-        """What may still count. `marks`: by query, up to which time it is evaluated; `needed`: the queries for which the network finds matches."""
-        files = [f for f in opened.files if f[_OF] in needed and f["until"] > marks[f[_OF]]]
+        """What may still count. `marks`: by aggregation join, up to which time it is evaluated; `needed`: what the network still finds."""
+        mark_of = {name: marks[query.id] for name, query in opened.queries.items()}
+        files = [f for f in opened.files if f[_OF] in needed and f["until"] > mark_of[f[_OF]]]
         by_query: dict[str, list[Entry]] = {}
         for entry in files:
             by_query.setdefault(entry[_OF], []).append(entry)
@@ -125,7 +127,7 @@ class HeldMatches:
         for number, (name, of_query) in enumerate(by_query.items()):
             if len(of_query) > MOST_FILES:
                 target = f"{folder}/matches-{number}"
-                of_query = [self._written_anew(opened.queries[name], of_query, marks[name], target)]
+                of_query = [self._written_anew(opened, name, of_query, mark_of[name], target)]
             kept += of_query
         names = {entry["name"] for entry in kept}
         state = last.live.get(STATE, ()) if last is not None else ()
@@ -134,24 +136,21 @@ class HeldMatches:
             tuple(entry for entry in kept if "relation" in entry),
             tuple(e for e in state if of_matches(e) and e["name"] not in names),
             {
-                name: matches.after(marks[name])
+                name: matches.after(mark_of[name])
                 for name, matches in opened.matches.items()
                 if name in by_query
             },
         )
 
     def _written_anew(
-        self, query: AggregationJoin, files: Sequence[Entry], mark: int, target: str
+        self, opened: Opened, name: str, files: Sequence[Entry], mark: int, target: str
     ) -> Entry:
-        """One file in place of several, without what counts at no instant after a time."""
-        tables = []
-        for entry in files:
-            table = read(self._log.storage, entry)
-            first, last = instants_of_matches(table, query)
-            tables.append(table.filter(pa.array((first <= last) & (last > mark))))
+        """One file in place of several, with the matches that count after a time."""
+        query = opened.queries[name]
+        tables = [counting_after(mark, read(self._log.storage, entry), query) for entry in files]
         path = f"{self._log.folder('state')}/{target}.parquet"
         written = self._log.storage.write_table(path, pa.concat_tables(tables))
-        return {**written, _OF: query.id, "until": max(entry["until"] for entry in files)}
+        return {**written, _OF: name, "until": max(entry["until"] for entry in files)}
 
     def committed(self, matches: Mapping[str, Matches]) -> None:
         self._committed = dict(matches)

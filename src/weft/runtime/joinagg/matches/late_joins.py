@@ -72,14 +72,16 @@ class LateJoins:
             plan = known.plan if known is not None else ()
             self._put(query_id, LateJoin(plan, self._setting, (), why))
 
-    def reconsider(self, query: AggregationJoin, plan: Plan) -> bool:
-        """Choose anew if much is gained; whether that changes the choice."""
+    def reconsider(self, query: AggregationJoin, plan: Plan, joined: float | None) -> bool:
+        """Choose anew if much is gained; whether that changes the choice. `joined`: how many entries of all inputs are joined at an instant, if
+        they are counted."""
         known = self.of(query, plan)
         load = self._load(query)
         possible = matching_slots(query, plan)
         if self._setting != "auto" or known.refused or load is None or not possible:
             return False
-        saved = saved_by_matches(load, possible) / weft_cost(load, plan)
+        counted = joined if len(possible) == len(query.inputs) else None
+        saved = saved_by_matches(load, possible, counted) / weft_cost(load, plan)
         wanted = possible if saved > 0 else ()
         if wanted == known.slots or abs(saved) < _WORTH_IT:
             return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weft.algebra.frozen import FrozenMapping
-from weft.algebra.joinagg.matches import PASSED, aggregation_of, matches_id
+from weft.algebra.joinagg.matches import PASSED, matches_id
 from weft.algebra.joinagg.query import AggregationJoin
 from weft.kernel.joinagg.instants import first_complete
 from weft.runtime.planning.versions import ALWAYS
@@ -33,9 +33,9 @@ class NetworkPassed:
     events: Times
     """The latest event times of all rows."""
     unseen: Mapping[str, Times]
-    """By query for matches that the network runs: the latest event times of rows that it has not seen."""
+    """By query for matches (`matches_id`) that the network runs: the latest event times of rows that it has not seen."""
     lost: Mapping[str, Times]
-    """By query: those of rows whose matches came while the aggregation join did not run."""
+    """By query: those of rows whose matches came while the aggregation join did not run, or not with these inputs."""
 
     @staticmethod
     def nothing() -> NetworkPassed:
@@ -56,9 +56,9 @@ class NetworkPassed:
             "lost": {name: dict(times) for name, times in self.lost.items()},
         }
 
-    def resumed(self, queries: Collection[str]) -> NetworkPassed:
-        """Before a step: aggregation joins run that did not in the step before."""
-        lost = {name: self.events for name in map(matches_id, queries) if name in self.unseen}
+    def resumed(self, names: Collection[str]) -> NetworkPassed:
+        """Before a step: matches are read that were not in the step before."""
+        lost = {name: self.events for name in names if name in self.unseen}
         return replace(self, lost={**self.lost, **lost}) if lost else self
 
     def after(self, step: Mapping[str, Any]) -> NetworkPassed:
@@ -68,14 +68,9 @@ class NetworkPassed:
         lost = {name: times for name, times in self.lost.items() if name in unseen}
         return NetworkPassed(**{**_NOTHING, **passed, "lost": lost})
 
-    @property
-    def found_for(self) -> frozenset[str]:
-        """The aggregation joins that the network finds matches for."""
-        return frozenset(map(aggregation_of, self.unseen))
-
     def complete_from(self, query: AggregationJoin, slots: Sequence[int]) -> int | None:
         """The first instant for which matches are complete; None if the network does not find them yet."""
-        name = matches_id(query.id)
+        name = matches_id(query.id, slots)
         if name not in self.unseen:
             return None
         begins = [ALWAYS] * len(query.inputs)
