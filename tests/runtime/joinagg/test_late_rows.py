@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from weft.algebra.predicates.canonical import predicate_set
 from weft.algebra.scalar import Call, Expression, Ref
 from weft.kernel.joinagg import together
 from weft.runtime.joinagg import statefiles
+from weft.runtime.joinagg.joins import physical
 
 SLIDING, LANDMARK = InputWindow("sliding", 30), InputWindow("landmark")
 LATE = (False, False)
@@ -178,3 +180,26 @@ def test_one_of_several_that_join_together_fails_and_the_others_go_on(tmp_path: 
         pass
     assert run.failed.keys() == {bad.id} and "overflow" in run.failed[bad.id]
     assert run.by_instant(good)[10] == {("x", 4, 2**62): 1}
+
+
+def test_many_late_rows_are_joined_at_few_instants_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row is there at every instant at which it counts, so memory would grow with the instants of a step."""
+    monkeypatch.setattr(physical, "_COPIES", 12)
+    sizes = []
+    evaluated = physical.evaluated_together
+
+    def seen(members: Any, sides: Any, instants: Any, **options: Any) -> Any:
+        sizes.append((len(instants), sum(len(side.contents(instants)) for side in sides)))
+        return evaluated(members, sides, instants, **options)
+
+    monkeypatch.setattr(physical, "evaluated_together", seen)
+    query = joined(1)
+    run = opened(tmp_path, [query])
+    rows: list[Row] = [(5, 1, "x", 1), (6, 1, "y", 2), (7, 2, "x", 3)]
+    for action in [("batch", ("s0", rows, 0)), ("batch", ("s1", rows, 0)), ("end", None)]:
+        play(run, action)
+    assert run.by_instant(query) == oracle(run, query) != {}
+    assert len(sizes) > 1 and max(size for size, _ in sizes) == 2
+    assert max(entries for _, entries in sizes) <= 12

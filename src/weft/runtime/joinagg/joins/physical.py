@@ -34,6 +34,8 @@ from weft.runtime.joinagg.joins.joining import Kept, Ready, joined_together
 
 _AT_ONCE = 256
 """Instants that are evaluated together."""
+_COPIES = 1 << 23
+"""How many entries of late inputs there may be at these, unless one instant has more: each is there at every instant at which it counts."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,20 @@ class Group:
     @property
     def chunks(self) -> list[Array]:
         """The instants of all, some at once."""
+        return self._by(_AT_ONCE)
+
+    def chunks_over(self, sides: Sequence[Contained]) -> list[Array]:
+        """The same, fewer at once where late inputs have many entries."""
+        late = sum(
+            len(side.entries)
+            for side in sides
+            if isinstance(side, Side) and not (side.early or side.always)
+        )
+        return self._by(max(1, min(_AT_ONCE, _COPIES // max(late, 1))))
+
+    def _by(self, size: int) -> list[Array]:
         of_all = np.unique(np.concatenate(self.shown))
-        return [of_all[i : i + _AT_ONCE] for i in range(0, len(of_all), _AT_ONCE)]
+        return [of_all[i : i + size] for i in range(0, len(of_all), size)]
 
     def members(
         self, chunk: Array, schemas: Mapping[str, StreamSchema], tally: Tally | None = None
@@ -210,7 +224,7 @@ class DriverJoins:
                 yield from self._of_matches(group, known)
                 continue
             sides = sides_of(group.ready, self.kept, self.tables, known)
-            for chunk in group.chunks:
+            for chunk in group.chunks_over(sides):
                 members = group.members(chunk, self.schemas, self.tally)
                 yield group, chunk, evaluated_together(members, sides, chunk, ansi=self.ansi)
 
@@ -237,6 +251,6 @@ class DriverJoins:
                 for use in uses
             }
         parts = parts_of(others, matches, rows)
-        for chunk in group.chunks:
+        for chunk in group.chunks_over([side for part in parts for side in part.sides]):
             members = group.members(chunk, self.schemas, self.tally)
             yield group, chunk, evaluated_in_parts(members, parts, chunk, ansi=self.ansi)
